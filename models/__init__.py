@@ -1,0 +1,1 @@
+"""The problem and its mathematics: domain, starts, costs, formulation, checker. Imports nothing of planner."""

@@ -1,0 +1,149 @@
+"""The time grid: prices, availability and windows of an instance as arrays over slots."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from models.domain.entities import Pool, Site
+from models.domain.instance import Instance
+from models.domain.modes import ROUNDING
+from models.domain.prices import EnergyTariff, HourlyTariff, Price
+
+DAY_S = 86400.0
+
+
+def price_by_slot(instance: Instance, price: Price, num_slots: int) -> np.ndarray:
+    """The time average of a price over each slot, shape (num_slots,); a list goes on with its last entry."""
+    if isinstance(price, tuple):
+        listed = np.asarray(price, dtype=float)[:num_slots]
+        return np.concatenate([listed, np.full(num_slots - len(listed), price[-1])])
+    if not isinstance(price, HourlyTariff | EnergyTariff) or not price.windows:
+        return np.full(num_slots, price.default if isinstance(price, HourlyTariff | EnergyTariff) else float(price))
+    midnight = instance.start.replace(hour=0, minute=0, second=0)
+    offset = (instance.start - midnight).total_seconds()
+    # Within a day the price is constant between clock edges; slots are cut at each of them.
+    edges = sorted({0.0, DAY_S, *(w.since for w in price.windows), *(w.until for w in price.windows)})
+    pieces = [(a, b, _price_at(price, a)) for a, b in zip(edges, edges[1:], strict=False)]
+    day_total = math.fsum((b - a) * value for a, b, value in pieces)
+
+    def spent(seconds: float) -> float:
+        days, rest = divmod(seconds, DAY_S)
+        return days * day_total + math.fsum((min(b, rest) - a) * value for a, b, value in pieces if a < rest)
+
+    values = np.array([spent(offset + t * instance.slot) for t in range(num_slots + 1)])
+    average = np.diff(values) / instance.slot
+    # A slot within one piece has exactly the price of the piece, without the rounding of the differences.
+    for t in range(num_slots):
+        clock = (offset + t * instance.slot) % DAY_S
+        for a, b, value in pieces:
+            if a <= clock and clock + instance.slot <= b:
+                average[t] = value
+    return average
+
+
+def _price_at(price: HourlyTariff | EnergyTariff, clock: float) -> float:
+    for window in price.windows:
+        if window.since <= window.until:
+            inside = window.since <= clock < window.until
+        else:
+            inside = clock >= window.since or clock < window.until
+        if inside:
+            return float(window.price)
+    return float(price.default)
+
+
+def node_prices(instance: Instance, pool: Pool, num_slots: int) -> np.ndarray:
+    """Money for a node of the pool being on in each slot, billed tails beyond the horizon included:
+    shape (num_slots + block,)."""
+    return price_by_slot(instance, pool.price, num_slots + block_slots(instance, pool)) * instance.slot_h
+
+
+def energy_prices(instance: Instance, site: Site, pool: Pool, num_slots: int) -> np.ndarray:
+    """Money for the energy of one busy GPU in each slot, shape (num_slots,)."""
+    return price_by_slot(instance, site.energy_price, num_slots) * (pool.gpu_power * instance.slot_h)
+
+
+def block_slots(instance: Instance, pool: Pool) -> int:
+    """Slots of a billing increment."""
+    return max(1, round(pool.billing_increment / instance.slot)) if pool.billing_increment > instance.slot else 1
+
+
+def boot_slots(instance: Instance, pool: Pool) -> int:
+    """Slots from switching on until a node can be used."""
+    return math.ceil(pool.boot_time / instance.slot - ROUNDING)
+
+
+def available(instance: Instance, pool: Pool, num_slots: int) -> np.ndarray:
+    """Whether each node can be used in each slot, shape (nodes, num_slots), bool."""
+    grid = np.ones((pool.nodes, num_slots), dtype=bool)
+    for window in pool.unavailable:
+        first = max(0, math.floor(window.since / instance.slot + ROUNDING))
+        last = min(num_slots, math.ceil(window.until / instance.slot - ROUNDING))
+        if isinstance(window.nodes, tuple):
+            grid[list(window.nodes), first:last] = False
+        else:
+            count = pool.nodes if window.nodes is None else window.nodes
+            grid[pool.nodes - count :, first:last] = False
+    return grid
+
+
+def on_at_start(instance: Instance, pool: Pool) -> np.ndarray:
+    """Whether each node is on at the start and needs no boot, shape (nodes,), bool."""
+    on = np.zeros(pool.nodes, dtype=bool)
+    on[: pool.nodes_on] = True
+    for job in instance.jobs:
+        if job.running is not None and job.running.pool == pool.id:
+            on[[place.node for place in job.running.places]] = True
+    return on
+
+
+def release_slot(instance: Instance, release_s: float) -> int:
+    """First slot edge no earlier than a time."""
+    return max(0, math.ceil(release_s / instance.slot - ROUNDING))
+
+
+def deadline_slot(instance: Instance, deadline_s: float) -> int:
+    """Last slot edge no later than a time."""
+    return math.floor(deadline_s / instance.slot + ROUNDING)
+
+
+@lru_cache(maxsize=64)
+def tariff_pieces(site: Site) -> tuple[tuple[float, float], ...]:
+    """(alpha, beta) of each piece of the site's tariff per hour; none where bandwidth is free."""
+    storage = site.storage
+    if not storage.points:
+        return tuple((piece.fixed, piece.per_mb_s) for piece in storage.tariff)
+    points = [(point.mb_s, point.price) for point in storage.points]
+    if len(points) == 1:
+        points.insert(0, (0.0, 0.0))
+    pieces = []
+    for (b0, p0), (b1, p1) in zip(points, points[1:], strict=False):
+        beta = (p1 - p0) / (b1 - b0)
+        pieces.append((max(0.0, p0 - beta * b0), beta))
+    return tuple(pieces)
+
+
+def bandwidth_cap(site: Site) -> float:
+    """Most bandwidth that can be bought, MB/s; infinite where there is no limit."""
+    caps = [math.inf if site.storage.bandwidth_cap is None else site.storage.bandwidth_cap]
+    if site.storage.points:
+        caps.append(site.storage.points[-1].mb_s)
+    return min(caps)
+
+
+def tariff_price(site: Site, mb_s: float) -> float:
+    """P(B), money per hour."""
+    pieces = tariff_pieces(site)
+    if mb_s <= 0 or not pieces:
+        return 0.0
+    return min(alpha + beta * mb_s for alpha, beta in pieces)
+
+
+def billed_hours(instance: Instance, site: Site, num_slots: int) -> float:
+    """Hours for which a site's bandwidth and cache are paid."""
+    if site.storage.billed is not None:
+        return site.storage.billed / 3600.0
+    return num_slots * instance.slot_h

@@ -1,0 +1,184 @@
+"""Quantities as people write them: "90m", "40GiB", "1.2TB", "500 MB/s", "3.06 USD/h". The only parser of them.
+
+The arithmetic of units is pint's, over a registry of just the units that an instance needs. A bare number is
+taken in the canonical unit of its kind, and what is written back reads to exactly the same number.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+NUMBER = r"[+-]?(?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_QUANTITY = re.compile(rf"\s*({NUMBER})\s*([A-Za-z%$€£][A-Za-z0-9/*·()^ $€£-]*)?\s*")
+_COMPOUND = re.compile(rf"\s*(?:({NUMBER})\s*(d|days?|h|hours?|hr|m|min|minutes?|s|sec|seconds?)\s*)+")
+_COMPOUND_PART = re.compile(rf"({NUMBER})\s*([a-z]+)")
+# 1:30 is refused: minutes and seconds to Slurm, hours and minutes to most people.
+_SLURM = re.compile(r"(?:(\d+)-)?(\d{1,3}):(\d{2}):(\d{2})|(\d+)-(\d{1,2}):(\d{2})")
+_ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
+_SIGNS = {"$": "USD", "€": "EUR", "£": "GBP"}
+
+_DEFINITIONS = """
+second = [time] = s = sec = seconds
+minute = 60 * second = min = m = minutes
+hour = 60 * minute = h = hr = hours
+day = 24 * hour = d = days
+byte = [data] = B
+kilobyte = 1e3 * byte = kB = KB
+megabyte = 1e6 * byte = MB
+gigabyte = 1e9 * byte = GB
+terabyte = 1e12 * byte = TB
+petabyte = 1e15 * byte = PB
+kibibyte = 1024 * byte = KiB
+mebibyte = 1048576 * byte = MiB
+gibibyte = 1073741824 * byte = GiB
+tebibyte = 1099511627776 * byte = TiB
+kilobit = 125 * byte = kbit
+megabit = 1.25e5 * byte = Mbit = Mb
+gigabit = 1.25e8 * byte = Gbit = Gb
+joule = [energy] = J
+kilowatthour = 3.6e6 * joule = kWh
+megawatthour = 3.6e9 * joule = MWh
+watt = joule / second = W
+kilowatt = 1e3 * watt = kW
+money = [money]
+gpu = [gpu] = GPU = gpus = GPUs
+node = [node] = nodes
+one = []
+percent = 0.01 * one
+"""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of quantity: its canonical unit (of a bare number), the units it is written back in, the best first."""
+
+    name: str
+    unit: str
+    display: tuple[str, ...]
+    example: str
+    has_money: bool = False
+
+
+DURATION = Kind("duration", "s", ("h", "min", "s"), "90m, 1h30m, PT36H or 1-12:00:00")
+SIZE = Kind("size", "GB", ("TB", "GB", "MB"), "640GB or 1.2TB")
+MEMORY = Kind("memory", "GB", ("GB", "GiB", "MB"), "40GiB")
+RATE = Kind("rate", "MB/s", ("GB/s", "MB/s"), "500 MB/s")
+POWER = Kind("power", "kW", ("kW", "W"), "0.35 kW")
+MONEY = Kind("money", "money", ("money",), "250 USD", has_money=True)
+PRICE_PER_HOUR = Kind("price per hour", "money/h", ("money/h",), "3.06 USD/h", has_money=True)
+PRICE_PER_GB = Kind("price per GB", "money/GB", ("money/GB",), "0.09 USD/GB", has_money=True)
+PRICE_PER_GB_HOUR = Kind("price per GB and hour", "money/GB/h", ("money/GB/h",), "0.0002 USD/GB/h", has_money=True)
+PRICE_PER_KWH = Kind("price per kWh", "money/kWh", ("money/kWh",), "0.18 USD/kWh", has_money=True)
+PRICE_PER_RATE = Kind(
+    "price per MB/s and hour", "money/h/(MB/s)", ("money/h/(MB/s)",), "0.001 USD/h/(MB/s)", has_money=True
+)
+PER_HOUR = Kind("rate of events", "one/h", ("one/h",), "0.05/h")
+
+
+@cache
+def _registry() -> Any:
+    import pint
+
+    registry = pint.UnitRegistry(None, case_sensitive=True)
+    for line in _DEFINITIONS.strip().splitlines():
+        registry.define(line)
+    return registry
+
+
+@lru_cache(maxsize=4096)
+def _factor(unit: str, canonical: str) -> float:
+    registry = _registry()
+    try:
+        return float(registry.Quantity(1.0, registry.parse_units(unit)).to(registry.parse_units(canonical)).magnitude)
+    except Exception as fault:  # pint raises a dozen types for a unit it does not know or cannot convert
+        raise ValueError("unit") from fault
+
+
+def parse(value: object, kind: Kind, currency: str | None = None) -> float:
+    """A number in the canonical unit of `kind`.
+
+    Raises ValueError with a sentence for people: not a number, not finite, unknown or wrong unit, other currency.
+    """
+    if isinstance(value, bool):
+        raise ValueError(f"is true or false where a {kind.name} belongs; write {kind.example}")
+    if isinstance(value, int | float):
+        number = float(value)
+    elif isinstance(value, str):
+        number = _parse_text(value, kind, currency)
+    else:
+        raise ValueError(f"is not a {kind.name}; write {kind.example}")
+    if not math.isfinite(number):
+        raise ValueError(f"is not a finite number; write {kind.example}")
+    return number
+
+
+def _parse_text(text: str, kind: Kind, currency: str | None) -> float:
+    if len(text) > 100:
+        raise ValueError(f"is too long for a {kind.name}; write {kind.example}")
+    if kind is DURATION and (seconds := _parse_duration(text)) is not None:
+        return seconds
+    if kind is PER_HOUR and text.strip().startswith("/"):
+        text = "1" + text
+    if lead := re.fullmatch(rf"\s*([$€£])\s*({NUMBER})(.*)", text):
+        text = f"{lead[2]} {_SIGNS[lead[1]]}{lead[3]}"
+    match = _QUANTITY.fullmatch(re.sub(rf"^\s*({NUMBER})\s*/", r"\1 one/", text))
+    if not match:
+        raise ValueError(f"is not a {kind.name}; write {kind.example}")
+    number = float(match[1].replace("_", ""))
+    unit = (match[2] or "").strip()
+    if not unit:
+        return number
+    for sign, code in _SIGNS.items():
+        unit = unit.replace(sign, code)
+    if kind.has_money:
+        code = re.match(r"[A-Z]{3}\b", unit)
+        if not code:
+            raise ValueError(f"has no currency in its unit '{unit}'; write {kind.example}")
+        if currency is not None and code[0] != currency:
+            raise ValueError(f"is in {code[0]} while the file's currency is {currency}; convert it to {currency}")
+        unit = "money" + unit[3:]
+    try:
+        return number * _factor(re.sub(r"\s*/\s*", "/", unit).replace("·", "*"), kind.unit)
+    except ValueError:
+        raise ValueError(f"'{unit}' is not a unit of {kind.name}; write {kind.example}") from None
+
+
+def _parse_duration(text: str) -> float | None:
+    stripped = text.strip()
+    if match := _SLURM.fullmatch(stripped):
+        d, h, m, s, days, hours, minutes = (int(part or 0) for part in match.groups())
+        return float((d + days) * 86400 + (h + hours) * 3600 + (m + minutes) * 60 + s)
+    if stripped not in ("P", "PT") and (match := _ISO.fullmatch(stripped)):
+        days, hours, minutes = (int(part or 0) for part in match.groups()[:3])
+        return days * 86400 + hours * 3600 + minutes * 60 + float(match[4] or 0)
+    if _COMPOUND.fullmatch(stripped):
+        parts = _COMPOUND_PART.findall(stripped)
+        return math.fsum(float(number.replace("_", "")) * _factor(unit, "s") for number, unit in parts)
+    return None
+
+
+def write(value: float, kind: Kind, currency: str | None = None) -> str:
+    """The shortest spelling of `value` that `parse` reads back to exactly the same number."""
+    best: str | None = None
+    for unit in kind.display:
+        number = value / _factor(unit, kind.unit)
+        text = _plain(number)
+        shown = unit.replace("money", currency or "USD")
+        spelling = f"{text}/h" if kind is PER_HOUR else f"{text} {shown}"
+        if parse(spelling, kind) == value and (best is None or len(spelling) < len(best)):
+            best = spelling
+    return best if best is not None else repr(value)
+
+
+def _plain(number: float) -> str:
+    return str(int(number)) if number == int(number) and abs(number) < 1e15 else repr(float(number))
+
+
+def writer(kind: Kind, currency: str | None) -> Callable[[float], str]:
+    """`write` for one kind and currency."""
+    return lambda value: write(value, kind, currency)

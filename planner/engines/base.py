@@ -1,0 +1,42 @@
+"""The contract of every engine: an instance and limits in; a pool-level and placed plan, and a bound, out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from models.domain import Plan
+
+Status = Literal["optimal", "feasible", "interrupted"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What is known at some moment of a solve; None for what is not known."""
+
+    phase: str
+    elapsed_s: float
+    incumbent: float | None
+    dual_bound: float | None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop, and what may differ between runs."""
+
+    time_limit_s: float | None = 60.0
+    gap: float = 1e-4
+    seed: int = 0
+    threads: int = 2
+    on_progress: Callable[[Progress], None] | None = None
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A checked plan with what the run took; the plan itself carries no measured time, so that it repeats."""
+
+    plan: Plan
+    wall_s: float
+    notes: tuple[str, ...] = ()
+    trajectory: tuple[Progress, ...] = field(default=(), repr=False)
