@@ -90,6 +90,23 @@ def available(instance: Instance, pool: Pool, num_slots: int) -> np.ndarray:
     return grid
 
 
+def usable(instance: Instance, pool: Pool, num_slots: int) -> np.ndarray:
+    """Whether each node can run something in each slot, shape (nodes, num_slots), bool: it is available, and was long
+    enough before to boot, unless it has been on since the start."""
+    grid = available(instance, pool, num_slots)
+    boot = boot_slots(instance, pool)
+    if not boot:
+        return grid
+    ready = grid.copy()
+    cold = ~on_at_start(instance, pool)
+    for back in range(1, boot + 1):
+        shifted = np.zeros_like(grid)
+        shifted[:, back:] = grid[:, :-back]
+        shifted[~cold, :back] = True
+        ready &= shifted
+    return ready
+
+
 def on_at_start(instance: Instance, pool: Pool) -> np.ndarray:
     """Whether each node is on at the start and needs no boot, shape (nodes,), bool."""
     on = np.zeros(pool.nodes, dtype=bool)

@@ -14,7 +14,11 @@ from functools import cache, lru_cache
 from typing import Any
 
 NUMBER = r"[+-]?(?:\d+(?:_\d+)*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
-_QUANTITY = re.compile(rf"\s*({NUMBER})\s*([A-Za-z%$€£][A-Za-z0-9/*·()^ $€£-]*)?\s*")
+# No digits in a unit: powers have no use here, and 9**9**9 would keep the arithmetic busy for ever.
+_QUANTITY = re.compile(rf"\s*({NUMBER})\s*([A-Za-z%$€£][A-Za-z/*·() $€£]*)?\s*")
+_NOT_FINITE = re.compile(r"[+-]?\.?(?:inf|infinity|nan)", re.IGNORECASE)
+LARGEST = 1e15
+"""No quantity is larger, so that sums, quotients and slot numbers stay within what numbers can hold."""
 _COMPOUND = re.compile(rf"\s*(?:({NUMBER})\s*(d|days?|h|hours?|hr|m|min|minutes?|s|sec|seconds?)\s*)+")
 _COMPOUND_PART = re.compile(rf"({NUMBER})\s*([a-z]+)")
 # 1:30 is refused: minutes and seconds to Slurm, hours and minutes to most people.
@@ -107,19 +111,26 @@ def parse(value: object, kind: Kind, currency: str | None = None) -> float:
     if isinstance(value, bool):
         raise ValueError(f"is true or false where a {kind.name} belongs; write {kind.example}")
     if isinstance(value, int | float):
-        number = float(value)
+        try:
+            number = float(value)
+        except OverflowError:
+            raise ValueError(f"is too large for a {kind.name}; write {kind.example}") from None
     elif isinstance(value, str):
         number = _parse_text(value, kind, currency)
     else:
         raise ValueError(f"is not a {kind.name}; write {kind.example}")
     if not math.isfinite(number):
         raise ValueError(f"is not a finite number; write {kind.example}")
-    return number
+    if abs(number) > LARGEST:
+        raise ValueError(f"is too large for a {kind.name}; write {kind.example}")
+    return number + 0.0  # -0.0 becomes 0.0
 
 
 def _parse_text(text: str, kind: Kind, currency: str | None) -> float:
     if len(text) > 100:
         raise ValueError(f"is too long for a {kind.name}; write {kind.example}")
+    if _NOT_FINITE.fullmatch(text.strip()):
+        return math.nan
     if kind is DURATION and (seconds := _parse_duration(text)) is not None:
         return seconds
     if kind is PER_HOUR and text.strip().startswith("/"):
@@ -136,11 +147,11 @@ def _parse_text(text: str, kind: Kind, currency: str | None) -> float:
     for sign, code in _SIGNS.items():
         unit = unit.replace(sign, code)
     if kind.has_money:
-        code = re.match(r"[A-Z]{3}\b", unit)
-        if not code:
+        stated = re.match(r"[A-Z]{3}\b", unit)
+        if not stated:
             raise ValueError(f"has no currency in its unit '{unit}'; write {kind.example}")
-        if currency is not None and code[0] != currency:
-            raise ValueError(f"is in {code[0]} while the file's currency is {currency}; convert it to {currency}")
+        if currency is not None and stated[0] != currency:
+            raise ValueError(f"is in {stated[0]} while the file's currency is {currency}; convert it to {currency}")
         unit = "money" + unit[3:]
     try:
         return number * _factor(re.sub(r"\s*/\s*", "/", unit).replace("·", "*"), kind.unit)
@@ -158,7 +169,7 @@ def _parse_duration(text: str) -> float | None:
         return days * 86400 + hours * 3600 + minutes * 60 + float(match[4] or 0)
     if _COMPOUND.fullmatch(stripped):
         parts = _COMPOUND_PART.findall(stripped)
-        return math.fsum(float(number.replace("_", "")) * _factor(unit, "s") for number, unit in parts)
+        return sum(float(number.replace("_", "")) * _factor(unit, "s") for number, unit in parts)
     return None
 
 

@@ -14,7 +14,12 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 
 from models import units
 
-_ID = re.compile(r"[^\s\x00-\x1f\x7f](?:[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f])?")
+# No line breaks and control characters, no lone surrogates (they cannot be written as UTF-8), no space at an end.
+_ID = re.compile(r"(?!\s)[^\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]+(?<!\s)")
+_SMALLEST = 1e-12
+_LONGEST_TIME = 100 * 365.25 * 86400
+_LARGEST_NUMBER = 1e18
+NO_START = "is an instant, but the instance has no valid start; mend start first"
 
 
 class Entity(BaseModel):
@@ -32,8 +37,9 @@ def _quantity(kind: units.Kind, *, positive: bool = False) -> Any:
         number = units.parse(value, kind, _context(info, "currency"))
         if number < 0:
             raise ValueError(f"is negative; a {kind.name} is {'more than 0' if positive else '0 or more'}")
-        if positive and number == 0:
-            raise ValueError(f"is 0; a {kind.name} here is more than 0, e.g. {kind.example}")
+        if positive and number < _SMALLEST:
+            near = "0" if number == 0 else "all but 0"
+            raise ValueError(f"is {near}; a {kind.name} here is more than 0, e.g. {kind.example}")
         return number
 
     schema = {
@@ -65,7 +71,7 @@ PerHour = _quantity(units.PER_HOUR)
 
 
 def _read_id(value: object) -> str:
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**100:
         value = str(value)
     if not isinstance(value, str):
         raise ValueError("is not a name; write text, in quotes where it looks like a number")
@@ -82,7 +88,7 @@ Id = Annotated[
 
 
 def _read_int(value: object) -> object:
-    if isinstance(value, bool) or (isinstance(value, float) and value != int(value)):
+    if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
         raise ValueError("is not a whole number")
     if isinstance(value, str):
         if not re.fullmatch(r"\s*[+-]?\d{1,9}\s*", value):
@@ -107,11 +113,13 @@ PositiveCount = _count(1)
 def _read_number(value: object) -> float:
     if isinstance(value, bool):
         raise ValueError("is true or false where a number belongs")
-    if isinstance(value, str) and re.fullmatch(rf"\s*{units.NUMBER}\s*", value):
-        return float(value)
-    if isinstance(value, int | float):
-        return float(value)
-    raise ValueError("is not a number")
+    if isinstance(value, str) and len(value) <= 100 and re.fullmatch(rf"\s*{units.NUMBER}\s*", value):
+        value = float(value)
+    if not isinstance(value, int | float):
+        raise ValueError("is not a number")
+    if not abs(value) <= _LARGEST_NUMBER:  # not finite, or an integer too long for a float
+        raise ValueError("is not a number below 1e18")
+    return float(value) + 0.0  # -0.0 becomes 0.0
 
 
 Number = Annotated[float, BeforeValidator(_read_number), WithJsonSchema({"type": "number"})]
@@ -121,8 +129,8 @@ PositiveNumber = Annotated[
 Fraction = Annotated[
     float,
     BeforeValidator(_read_number),
-    Field(gt=0, le=1),
-    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1}),
+    Field(ge=1e-6, le=1),
+    WithJsonSchema({"type": "number", "minimum": 1e-6, "maximum": 1}),
 ]
 
 
@@ -137,7 +145,10 @@ def parse_instant(text: str, start: datetime) -> float:
     if instant.tzinfo is None:
         raise ValueError(f"has no time zone; write {text.strip()}{start.isoformat()[19:]} if it is the start's")
     if instant.utcoffset() != start.utcoffset():
-        same = instant.astimezone(start.tzinfo).isoformat()
+        try:
+            same = instant.astimezone(start.tzinfo).isoformat()
+        except OverflowError:  # at the edge of the calendar
+            same = "out of range"
         raise ValueError(f"is in another time zone than the instance's start; the same instant there is {same}")
     return (instant - start) / timedelta(seconds=1)
 
@@ -146,14 +157,18 @@ def _read_time(value: object, info: ValidationInfo) -> float:
     if isinstance(value, str) and re.match(r"\s*\d{4}-\d{2}-\d{2}", value):
         start = _context(info, "start")
         if start is None:
-            raise ValueError("is an instant, but the instance has no valid start; mend start first")
-        return round(parse_instant(value, start), 6)
-    try:
-        return round(units.parse(value, units.DURATION), 6)
-    except ValueError:
-        raise ValueError(
-            "is not a time; write ISO 8601 such as 2026-01-12T18:00:00+01:00, or the time after start such as 6h"
-        ) from None
+            raise ValueError(NO_START)
+        seconds = parse_instant(value, start)
+    else:
+        try:
+            seconds = units.parse(value, units.DURATION)
+        except ValueError:
+            raise ValueError(
+                "is not a time; write ISO 8601 such as 2026-01-12T18:00:00+01:00, or the time after start such as 6h"
+            ) from None
+    if abs(seconds) > _LONGEST_TIME:
+        raise ValueError("is more than 100 years from start; write ISO 8601, or the time after start such as 6h")
+    return round(seconds, 6) + 0.0  # -0.0 becomes 0.0
 
 
 TIME = units.Kind("time", "s after start", (), "2026-01-12T18:00:00+01:00 or 6h")

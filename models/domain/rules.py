@@ -10,16 +10,22 @@ import difflib
 import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from models.domain.entities import Dataset, Job, Link, Pool, Site, Throughput
+from models.domain.entities import Dataset, Job, Link, ModeEntry, Pool, Site, Throughput
 from models.errors import Fault
+from models.units import LARGEST
 
 if TYPE_CHECKING:
     from models.domain.instance import Instance
 
 SECTIONS = ("sites", "pools", "datasets", "network", "throughputs", "jobs")
 _TOLERANCE = 1e-9
+_SHORTEST_SLOT, _LONGEST_SLOT = 1e-3, 7 * 86400.0
+_FIRST_YEAR, _LAST_YEAR = 1900, 7000
+_MOST_SLOTS_OF_A_MODE = 1e9
+_MOST_SUGGESTIONS = 100
 
 
 @dataclass
@@ -35,6 +41,15 @@ class Draft:
     names: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
     slot: float | None = None
     horizon: float | str | None = None
+    start: datetime | None = None
+    sizes: dict[str, int] = field(default_factory=dict)
+    """How many records are written in a section, faulty ones too; the whole draft is valid where it is not given."""
+    unread: frozenset[str] = frozenset()
+    """Sections of which not even the names could be read."""
+    references: list[tuple[str, str, tuple[str | int, ...]]] = field(default_factory=list)
+    """(section, name, path) of each reference that a faulty record makes."""
+    _known: dict[str, set[str]] = field(default_factory=dict, init=False, repr=False)
+    _suggested: int = field(default=0, init=False, repr=False)
 
     @classmethod
     def of(cls, instance: Instance) -> Draft:
@@ -44,15 +59,32 @@ class Draft:
             section: [(index, record.id) for index, record in tables[section].items()]
             for section in ("sites", "pools", "datasets", "jobs")
         }
-        return cls(**tables, names=names, slot=instance.slot, horizon=instance.horizon)
+        return cls(**tables, names=names, slot=instance.slot, horizon=instance.horizon, start=instance.start)
 
     def known(self, section: str) -> set[str]:
         """Every name written in a section, of faulty records too."""
-        return {name for _, name in self.names.get(section, ())}
+        if section not in self._known:
+            self._known[section] = {name for _, name in self.names.get(section, ())}
+        return self._known[section]
 
-    def is_whole(self, section: str) -> bool:
-        """Whether no record of the section is faulty."""
-        return len(self.names.get(section, ())) == len(getattr(self, section))
+    def is_whole(self, *sections: str) -> bool:
+        """Whether no record of the sections is faulty."""
+        return all(
+            section not in self.unread
+            and self.sizes.get(section, len(getattr(self, section))) == len(getattr(self, section))
+            for section in sections
+        )
+
+    def suggest(self, name: str, known: Iterable[str]) -> str:
+        """How to mend a name that is not known; after a hundred only by listing, as a search takes its time."""
+        self._suggested += 1
+        return suggest(name, known, is_searched=self._suggested <= _MOST_SUGGESTIONS)
+
+    def when(self, seconds: float) -> str:
+        """A time as people read it."""
+        if self.start is None:
+            return f"{seconds:g} s after start"
+        return (self.start + timedelta(seconds=seconds)).isoformat()
 
 
 def check_rules(draft: Draft) -> list[Fault]:
@@ -60,20 +92,24 @@ def check_rules(draft: Draft) -> list[Fault]:
     return [fault for rule in RULES for fault in rule(draft)]
 
 
-def suggest(name: str, known: Iterable[str]) -> str:
+def suggest(name: str, known: Iterable[str], *, is_searched: bool = True) -> str:
     """How to mend a name that is not known."""
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1)
-    if close:
-        return f"did you mean {close[0]}?"
+    if is_searched:
+        folded = {other.casefold(): other for other in reversed(names)}
+        close = difflib.get_close_matches(name, names, n=1) or [
+            folded[other] for other in difflib.get_close_matches(name.casefold(), folded, n=1)
+        ]
+        if close:
+            return f"did you mean {close[0]}?"
     if not names:
-        return "there are none"
+        return "there are none; remove it"
     return f"one of {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
 
 
 def _refer(draft: Draft, section: str, name: str | None, *path: str | int) -> Iterator[Fault]:
-    if name is not None and name not in (known := draft.known(section)):
-        yield Fault(f"there is no such name in {section}", path, name, suggest(name, known))
+    if name is not None and section not in draft.unread and name not in (known := draft.known(section)):
+        yield Fault(f"there is no such name in {section}", path, name, draft.suggest(name, known))
 
 
 def names_are_unique(draft: Draft) -> Iterator[Fault]:
@@ -92,6 +128,8 @@ def references_exist(draft: Draft) -> Iterator[Fault]:
     """Every name that is used is the name of something."""
     gpus = {pool.gpu for pool in draft.pools.values()}
     models = {row.model for row in draft.throughputs.values()}
+    for section, name, path in draft.references:
+        yield from _refer(draft, section, name, *path)
     for i, pool in draft.pools.items():
         yield from _refer(draft, "sites", pool.site, "pools", i, "site")
     for i, dataset in draft.datasets.items():
@@ -106,9 +144,9 @@ def references_exist(draft: Draft) -> Iterator[Fault]:
         for k, mode in enumerate(job.modes):
             yield from _refer(draft, "pools", mode.pool, "jobs", i, "modes", k, "pool")
             if mode.gpu is not None and mode.gpu not in gpus and draft.is_whole("pools"):
-                yield Fault("no pool has this GPU type", ("jobs", i, "modes", k, "gpu"), mode.gpu, suggest(mode.gpu, gpus))
-        if job.model is not None and job.model not in models:
-            yield Fault("no throughput is given for this model", ("jobs", i, "model"), job.model, suggest(job.model, models))
+                yield Fault("no pool has this GPU type", ("jobs", i, "modes", k, "gpu"), mode.gpu, draft.suggest(mode.gpu, gpus))
+        if job.model is not None and job.model not in models and draft.is_whole("throughputs"):
+            yield Fault("no throughput is given for this model", ("jobs", i, "model"), job.model, draft.suggest(job.model, models))
         if job.running is not None:
             yield from _refer(draft, "pools", job.running.pool, "jobs", i, "running", "pool")
 
@@ -135,11 +173,21 @@ def slots_divide_the_horizon(draft: Draft) -> Iterator[Fault]:
     if draft.slot is None or not isinstance(draft.horizon, float | int):
         return
     slots = draft.horizon / draft.slot
-    if abs(slots - round(slots)) > 1e-6 or round(slots) < 1:
+    if slots > MAX_SLOTS:
+        yield Fault(f"has more than {MAX_SLOTS} slots", ("horizon",), f"{slots:g} slots", "lengthen slot")
+    elif abs(slots - round(slots)) > 1e-6 or round(slots) < 1:
         mend = f"{max(1, math.ceil(slots)) * draft.slot / 3600:g}h is whole"
         yield Fault(f"is not a whole number of slots of {draft.slot:g} s", ("horizon",), f"{draft.horizon:g} s", mend)
-    elif slots > MAX_SLOTS:
-        yield Fault(f"has more than {MAX_SLOTS} slots", ("horizon",), f"{slots:g} slots", "lengthen slot")
+
+
+def the_grid_is_within_the_calendar(draft: Draft) -> Iterator[Fault]:
+    """A slot has a length that can be meant, and so has the start, so that every slot has a date."""
+    if draft.slot is not None and not _SHORTEST_SLOT <= draft.slot <= _LONGEST_SLOT:
+        yield Fault("is shorter than 1 ms or longer than a week", ("slot",), f"{draft.slot:g} s", "write 5m, say")
+    if draft.start is not None and not _FIRST_YEAR <= draft.start.year <= _LAST_YEAR:
+        yield Fault(
+            f"is not between the years {_FIRST_YEAR} and {_LAST_YEAR}", ("start",), draft.start.isoformat(), "correct the year"
+        )
 
 
 def price_lists_have_an_entry_a_slot(draft: Draft) -> Iterator[Fault]:
@@ -152,9 +200,9 @@ def price_lists_have_an_entry_a_slot(draft: Draft) -> Iterator[Fault]:
         if draft.horizon == "auto":
             yield Fault("is a list, which needs a stated horizon", path, f"{len(price)} prices", "set horizon, or use windows")
         elif draft.slot and isinstance(draft.horizon, float | int):
-            slots = round(draft.horizon / draft.slot)
-            if slots != len(price):
-                yield Fault("does not have one price for each slot", path, f"{len(price)} prices", f"give {slots}")
+            slots = draft.horizon / draft.slot
+            if abs(slots - len(price)) > 0.5:
+                yield Fault("does not have one price for each slot", path, f"{len(price)} prices", f"give {slots:.0f}")
 
 
 def pools_are_sound(draft: Draft) -> Iterator[Fault]:
@@ -163,7 +211,7 @@ def pools_are_sound(draft: Draft) -> Iterator[Fault]:
         at = ("pools", i)
         if draft.slot and pool.billing_increment > draft.slot:
             blocks = pool.billing_increment / draft.slot
-            if abs(blocks - round(blocks)) > 1e-6:
+            if abs(blocks - round(min(blocks, 1e15))) > 1e-6:
                 yield Fault(
                     f"is longer than a slot of {draft.slot:g} s and not a whole number of them",
                     (*at, "billing_increment"), f"{pool.billing_increment:g} s", "choose a slot that divides it",
@@ -174,7 +222,7 @@ def pools_are_sound(draft: Draft) -> Iterator[Fault]:
             yield Fault("only spot nodes are interrupted", (*at, "interruption_rate"), f"{pool.interruption_rate:g}", "set market: spot")
         for k, window in enumerate(pool.unavailable):
             if window.until <= window.since:
-                yield Fault("ends no later than it begins", (*at, "unavailable", k, "until"), f"{window.until:g} s", "swap since and until")
+                yield Fault("ends no later than it begins", (*at, "unavailable", k, "until"), draft.when(window.until), "swap since and until")
             indices = window.nodes if isinstance(window.nodes, tuple) else ((window.nodes or 0) - 1,)
             for node in indices:
                 if node >= pool.nodes:
@@ -233,7 +281,7 @@ def times_are_in_order(draft: Draft) -> Iterator[Fault]:
         for name in ("due", "deadline"):
             time = getattr(job, name)
             if time is not None and time < job.release:
-                yield Fault(f"is before the release at {job.release:g} s after start", (*at, name), f"{time:g} s after start", "correct one of them")
+                yield Fault(f"is before the release at {draft.when(job.release)}", (*at, name), draft.when(time), "correct one of them")
         if job.weight > 0 and job.due is None:
             yield Fault("has no due date to count from", (*at, "weight"), f"{job.weight:g}", "add due, or remove weight")
         for k, (earlier, later) in enumerate(zip(job.value, job.value[1:], strict=False)):
@@ -267,10 +315,19 @@ def modes_are_sound(draft: Draft) -> Iterator[Fault]:
                 yield Fault("holds for a share of a GPU only", (*at, "slowdown"), f"{mode.slowdown:g}", "remove it")
             if mode.read_rate > 0 and job.dataset is None:
                 yield Fault("reads from no dataset", (*at, "read_rate"), f"{mode.read_rate:g} MB/s", "name the job's dataset, or remove it")
+            if not _is_sound(mode):
+                continue
+            if draft.slot and mode.duration * mode.slowdown / min(job.speed_levels) / draft.slot > _MOST_SLOTS_OF_A_MODE:
+                yield Fault("is more than 1e9 slots at its slowest", (*at, "duration"), f"{mode.duration:g} s", "check its unit")
             name = entry_name(mode)
             if name in names:
                 yield Fault(f"is the name of modes[{names[name]}] too", (*at, "id"), name, "give each an id")
             names.setdefault(name, k)
+        for row_index in _overflowing(job, draft):
+            yield Fault(
+                f"at the speed of throughputs[{row_index}] takes all but no time, or more than 1e9 slots",
+                ("jobs", i, "samples"), f"{job.samples:g}", "check samples, sample_size and samples_per_s",
+            )  # fmt: skip
     for i, row in draft.throughputs.items():
         yield from _one_of(row, "gpus", "share", ("throughputs", i))
     seen: dict[Any, int] = {}
@@ -287,24 +344,57 @@ def _one_of(record: Any, one: str, other: str, at: tuple[str | int, ...]) -> Ite
         yield Fault(f"has {'both' if both else 'neither'} {one} and {other}", at, None, f"give {one} or {other}")
 
 
+def _is_sound(entry: ModeEntry) -> bool:
+    """Whether the entry says what it runs on, once."""
+    return (entry.pool is None) != (entry.gpu is None) and (entry.gpus is None) != (entry.share is None)
+
+
+def _overflowing(job: Job, draft: Draft) -> list[int]:
+    """Throughputs that make no sensible duration or read rate out of the job's samples."""
+    if job.model is None or job.samples is None:
+        return []
+    most = _MOST_SLOTS_OF_A_MODE * (draft.slot or 1.0) * min(job.speed_levels)
+    return [
+        i
+        for i, row in draft.throughputs.items()
+        if row.model == job.model
+        and not (
+            1e-12 < job.samples / row.samples_per_s < most
+            and row.samples_per_s * (job.sample_size or 0.0) * 1000.0 < LARGEST
+        )
+    ]
+
+
+def _entries(job: Job, draft: Draft) -> Iterator[tuple[int, ModeEntry]]:
+    """The entries of a job that can be reasoned about, with their index."""
+    from models.domain.modes import entries_of
+
+    bad = set(_overflowing(job, draft))
+    rows = tuple(row for i, row in draft.throughputs.items() if i not in bad and (row.gpus is None) != (row.share is None))
+    for k, entry in enumerate(entries_of(job, rows)):
+        if _is_sound(entry):
+            yield k, entry
+
+
 def modes_fit_nodes(draft: Draft) -> Iterator[Fault]:
     """Every mode fits the pool it names, or some pool of its GPU type; every job has a mode that can be used."""
-    from models.domain.modes import entries_of, entry_name, misfit
+    from models.domain.modes import entry_name, misfit
 
-    if not (draft.is_whole("pools") and draft.is_whole("datasets") and draft.is_whole("sites")):
+    if not draft.is_whole("pools", "datasets", "sites", "network", "throughputs"):
         return
     home = {dataset.id: dataset.home for dataset in draft.datasets.values()}
     links = {(link.source, link.target) for link in draft.network.values()}
     for i, job in draft.jobs.items():
         reasons: list[str] = []
-        is_usable = False
-        entries = list(entries_of(job, tuple(draft.throughputs.values())))
-        for k, entry in enumerate(entries):
+        is_usable, num_misfits = False, 0
+        entries = list(_entries(job, draft))
+        for k, entry in entries:
             matching = [p for p in draft.pools.values() if entry.pool == p.id or entry.gpu == p.gpu]
             misfits = [why for pool in matching if (why := misfit(entry, pool, job))]
             if matching and len(misfits) == len(matching):
                 if job.modes:
                     yield Fault("fits no node: it " + misfits[0], ("jobs", i, "modes", k), entry_name(entry), "use a pool with larger nodes, or remove it")
+                    num_misfits += 1
                 reasons.append(misfits[0])
             for pool in matching:
                 if misfit(entry, pool, job):
@@ -317,15 +407,17 @@ def modes_fit_nodes(draft: Draft) -> Iterator[Fault]:
                     reasons.append(f"no link leads from {source}, home of {job.dataset}, to {pool.site}")
                 else:
                     is_usable = True
+        if num_misfits and num_misfits == len(entries):
+            continue  # each of its modes has been reported
         if entries and not is_usable and reasons:
             yield Fault("has no mode that can be used: " + "; ".join(dict.fromkeys(reasons)), ("jobs", i), job.id, "add a mode, a link or a pool")
-        elif job.model is not None and not is_usable and any(r.model == job.model for r in draft.throughputs.values()):
+        elif job.model is not None and not job.modes and entries and not is_usable:
             yield Fault("has no mode that can be used: no pool has a GPU type of its model's throughputs", ("jobs", i), job.id, "add throughputs for a GPU type you have")
 
 
 def running_jobs_are_somewhere(draft: Draft) -> Iterator[Fault]:
     """A running job names a mode it has and GPUs that exist and are not taken by another."""
-    from models.domain.modes import entries_of, entry_name, misfit
+    from models.domain.modes import entry_name, misfit
 
     pools = {pool.id: pool for pool in draft.pools.values()}
     taken: dict[tuple[str, int, int], float] = {}
@@ -333,13 +425,13 @@ def running_jobs_are_somewhere(draft: Draft) -> Iterator[Fault]:
         if job.running is None:
             continue
         at: tuple[str | int, ...] = ("jobs", i, "running")
-        entries = {entry_name(entry): entry for entry in entries_of(job, tuple(draft.throughputs.values()))}
+        entries = {entry_name(entry): entry for _, entry in _entries(job, draft)}
         entry, pool = entries.get(job.running.mode), pools.get(job.running.pool)
         if job.release > 0 or job.after:
             yield Fault("runs already, so it can have no release after start and no predecessors", at, None, "remove them")
-        if entry is None:
-            yield Fault("is not a mode of the job", (*at, "mode"), job.running.mode, suggest(job.running.mode, entries))
-        if entry is None or pool is None or (entry.gpus is None) == (entry.share is None):
+        if entry is None and (job.modes or draft.is_whole("throughputs")):
+            yield Fault("is not a mode of the job", (*at, "mode"), job.running.mode, draft.suggest(job.running.mode, entries))
+        if entry is None or pool is None:
             continue
         if (entry.pool != pool.id and entry.gpu != pool.gpu) or misfit(entry, pool, job):
             yield Fault(f"does not hold for pool {pool.id}", (*at, "mode"), job.running.mode, "name the pool it runs in")
@@ -367,6 +459,7 @@ RULES: tuple[Callable[[Draft], Iterator[Fault]], ...] = (
     references_exist,
     predecessors_have_no_cycle,
     slots_divide_the_horizon,
+    the_grid_is_within_the_calendar,
     price_lists_have_an_entry_a_slot,
     pools_are_sound,
     storage_is_sound,

@@ -1,0 +1,67 @@
+"""The joint formulation, as its table of contents."""
+
+from __future__ import annotations
+
+import gc
+
+import pyomo.environ as pyo
+
+from models.formulation import capacity, objective, placement, precedence, rental, scheduling, storage
+from models.formulation.context import Context
+from models.starts import Starts
+
+VARIABLES = (
+    scheduling.declare_starts,
+    capacity.declare_nodes,
+    rental.declare_blocks,
+    storage.declare_storage,
+    placement.declare_places,
+)
+CONSTRAINTS = (
+    scheduling.each_job_starts_once,
+    capacity.runs_fit_on_usable_nodes,
+    capacity.a_node_has_room_for_one_large_run,
+    rental.nodes_are_paid,
+    rental.booting_nodes_are_available,
+    rental.blocks_begin_anew_or_go_on,
+    precedence.predecessors_complete_first,
+    storage.readers_share_the_bandwidth,
+    storage.readers_share_the_network,
+    storage.cached_readers_need_the_cache,
+    storage.a_dataset_has_one_level,
+    storage.cached_datasets_fit,
+    storage.bandwidth_is_bought_by_pieces,
+    storage.a_piece_is_used_or_empty,
+    storage.one_piece_is_used,
+    placement.a_run_takes_its_nodes,
+    placement.runs_fit_on_their_node,
+    placement.a_run_takes_its_gpus,
+    placement.runs_fit_on_their_gpu,
+    placement.nodes_add_up,
+    placement.a_node_is_paid_while_on,
+    placement.a_node_boots_when_switched_on,
+    placement.blocks_of_a_node_follow_each_other,
+    placement.identical_nodes_are_ordered,
+)
+OBJECTIVE = objective.lowest_total_cost
+
+
+def build_model(
+    starts: Starts, node_pools: frozenset[int] = frozenset(), jobs: frozenset[int] | None = None
+) -> pyo.ConcreteModel:
+    """The formulation over these starts, of all jobs or of some. In the pools of `node_pools` every run is given its nodes and GPUs in the
+    model itself (see `placement`); in the others identical nodes are only counted."""
+    context = Context(starts, node_pools, jobs)
+    model = pyo.ConcreteModel(name=starts.instance.name)
+    collecting = gc.isenabled()
+    gc.disable()  # tens of thousands of small objects, none of them garbage: the build takes half the time
+    try:
+        for declare in VARIABLES:
+            declare(model, context)
+        for constrain in CONSTRAINTS:
+            constrain(model, context)
+        OBJECTIVE(model, context)
+    finally:
+        if collecting:
+            gc.enable()
+    return model

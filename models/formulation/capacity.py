@@ -1,0 +1,60 @@
+"""Capacity: what runs fits on the nodes that can be used, pool by pool. Identical nodes have no index here, which
+removes the symmetry that makes node-indexed models hopeless; `placement` adds the index where it is needed."""
+
+from __future__ import annotations
+
+import pyomo.environ as pyo
+
+from models.formulation.context import Context, declare, linear
+
+
+def declare_nodes(model: pyo.ConcreteModel, context: Context) -> None:
+    r"""n[p,t] in {0..N[p,t]}: nodes of pool p that can be used in slot t (on, booted), N[p,t] those available."""
+    used = [p for p, rows in enumerate(context.rows_of_pool) if rows]
+    slots = range(context.num_slots)
+    model.POOL = pyo.Set(initialize=used, ordered=True)
+    model.SLOT = pyo.Set(initialize=list(slots), ordered=True)
+    counts = {p: context.pools[p].available.sum(axis=0).tolist() for p in used}
+    model.n = pyo.Var(
+        model.POOL, model.SLOT, domain=pyo.NonNegativeIntegers, bounds=lambda _, p, t: (0, counts[p][t])
+    )
+
+
+def runs_fit_on_usable_nodes(model: pyo.ConcreteModel, context: Context) -> None:
+    r"""sum over (r,t') of p running in t: num_nodes[r] use[r,q] x[r,t'] <= capacity[p,q] n[p,t] for all p, t, and
+    resources q of a node: GPU slices, GPU memory, CPU cores, RAM"""
+    rules = {}
+    for p in model.POOL:
+        running = context.running(context.rows_of_pool[p])
+        for resource in context.resources(p):
+            for t, starts in running.items():
+                takes = [context.rows[r].mode.num_nodes * resource.use[r] for r, _ in starts]
+                variables = [model.x[start] for start in starts]
+                expression = linear([*takes, -resource.capacity], [*variables, model.n[p, t]])
+                rules[p, resource.name, t] = expression <= 0
+    declare(model, "runs_fit_on_usable_nodes", rules)
+
+
+def a_node_has_room_for_one_large_run(model: pyo.ConcreteModel, context: Context) -> None:
+    r"""sum over (r,t') of p running in t: num_nodes[r] phi(slices[r] / slices of a node) x[r,t'] <= n[p,t] for all p, t
+
+    with phi(a) = 1 for a > 1/2, 1/2 for a = 1/2, else 0. A node holds one run of more than half, or two of a half, so
+    the sum of phi over a node is at most 1: a dual feasible function of Fekete and Schepers (2001). It is implied
+    for a plan on nodes, but not by the sums over the pool, and so tightens them. Only where it says more than the row of
+    the slices: some run takes more than half of a node but not all of it.
+    """
+    rules = {}
+    for p in model.POOL:
+        pool = context.pools[p].pool
+        size = pool.gpus_per_node * pool.slices_per_gpu
+        large = [r for r in context.rows_of_pool[p] if 2 * context.rows[r].mode.slices >= size]
+        if not any(size > context.rows[r].mode.slices > size / 2 for r in large):
+            continue
+        for t, starts in context.running(large).items():
+            parts = [
+                context.rows[r].mode.num_nodes * (1.0 if 2 * context.rows[r].mode.slices > size else 0.5)
+                for r, _ in starts
+            ]
+            variables = [model.x[start] for start in starts]
+            rules[p, t] = linear([*parts, -1.0], [*variables, model.n[p, t]]) <= 0
+    declare(model, "a_node_has_room_for_one_large_run", rules)

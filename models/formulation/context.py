@@ -1,0 +1,143 @@
+"""What every family of the formulation reads: the sets, and which starts run where and when."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+from pyomo.core.expr.numeric_expr import LinearExpression
+
+from models import grid
+from models.domain.entities import Pool
+from models.domain.modes import Mode
+from models.starts import Starts
+
+Start = tuple[int, int]
+"""(row, slot)"""
+
+
+def linear(coefficients: list[float], variables: list[Any], constant: float = 0.0) -> LinearExpression:
+    """sum of coefficient * variable; built whole, which is many times faster than adding terms one by one."""
+    return LinearExpression(constant=constant, linear_coefs=coefficients, linear_vars=variables)
+
+
+@dataclass(frozen=True)
+class PoolGrid:
+    """A pool over the slots: what limits its nodes and what they cost."""
+
+    pool: Pool
+    block: int
+    boot: int
+    available: np.ndarray
+    """Per node and slot, shape (nodes, T)."""
+    usable: np.ndarray
+    """Available and booted, shape (nodes, T)."""
+    on_at_start: np.ndarray
+    price: np.ndarray
+    """Money for a node in each slot, shape (T + block,)."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nodes go on and off freely: no boot, and no increment beyond a slot."""
+        return self.block == 1 and self.boot == 0
+
+    @cached_property
+    def block_price(self) -> np.ndarray:
+        """Money for a block that begins in each slot, shape (T,)."""
+        sums = np.concatenate([[0.0], np.cumsum(self.price)])
+        num_slots = len(self.price) - self.block
+        return sums[self.block : self.block + num_slots] - sums[:num_slots]
+
+
+@dataclass(frozen=True)
+class Resource:
+    """Something that jobs take of a node: its capacity, and what a mode takes."""
+
+    name: str
+    capacity: float
+    use: dict[int, float]
+    """Per row of the pool; a gang takes all of each of its nodes."""
+
+
+class Context:
+    """The starts of an instance as the formulation sees them."""
+
+    def __init__(
+        self, starts: Starts, node_pools: frozenset[int] = frozenset(), jobs: frozenset[int] | None = None
+    ):
+        self.starts = starts
+        self.instance = starts.instance
+        self.rows = starts.rows
+        self.num_slots = starts.num_slots
+        self.node_pools = node_pools
+        self.jobs = [j for j in range(len(starts.instance.jobs)) if jobs is None or j in jobs]
+        self.pools = [
+            PoolGrid(
+                pool=pool,
+                block=grid.block_slots(self.instance, pool),
+                boot=grid.boot_slots(self.instance, pool),
+                available=grid.available(self.instance, pool, self.num_slots),
+                usable=grid.usable(self.instance, pool, self.num_slots),
+                on_at_start=grid.on_at_start(self.instance, pool),
+                price=grid.node_prices(self.instance, pool, self.num_slots),
+            )
+            for pool in self.instance.pools
+        ]
+        self.slots_of_row = [row.slots.tolist() for row in self.rows]
+
+    @cached_property
+    def start_list(self) -> list[Start]:
+        """Every start."""
+        return [(r, t) for r, slots in enumerate(self.slots_of_row) for t in slots]
+
+    @cached_property
+    def rows_of_pool(self) -> list[list[int]]:
+        """Rows of each pool."""
+        rows: list[list[int]] = [[] for _ in self.pools]
+        for r, row in enumerate(self.rows):
+            rows[row.pool].append(r)
+        return rows
+
+    def running(self, rows: list[int]) -> dict[int, list[Start]]:
+        """For each slot the starts of some rows that run in it."""
+        at: dict[int, list[Start]] = defaultdict(list)
+        for r in rows:
+            duration = self.rows[r].duration
+            for t in self.slots_of_row[r]:
+                for slot in range(t, t + duration):
+                    at[slot].append((r, t))
+        return dict(sorted(at.items()))
+
+    def resources(self, p: int) -> list[Resource]:
+        """What can bind on a node of a pool: its GPU slices always, the rest only where some mode takes a larger
+        part of it than of the slices (otherwise its row is implied)."""
+        pool = self.pools[p].pool
+        rows = self.rows_of_pool[p]
+        slices = float(pool.gpus_per_node * pool.slices_per_gpu)
+        found = [Resource("slices", slices, {r: float(self.rows[r].mode.slices) for r in rows})]
+        others = [
+            ("memory", pool.gpus_per_node * (pool.gpu_memory or 0.0), lambda mode: _memory(mode, pool)),
+            ("cpu_cores", float(pool.cpu_cores or 0), lambda mode: float(mode.cpu_cores)),
+            ("ram", pool.ram or 0.0, lambda mode: mode.ram_gb),
+        ]
+        for name, capacity, use_of in others:
+            if not capacity:
+                continue
+            use = {r: capacity if self.rows[r].mode.is_gang else use_of(self.rows[r].mode) for r in rows}
+            if any(value / capacity > self.rows[r].mode.slices / slices + 1e-12 for r, value in use.items()):
+                found.append(Resource(name, capacity, use))
+        return found
+
+
+def _memory(mode: Mode, pool: Pool) -> float:
+    return mode.memory_gb if mode.is_small else mode.gpus * (pool.gpu_memory or 0.0)
+
+
+def declare(model: pyo.ConcreteModel, name: str, rules: dict[Any, Any]) -> None:
+    """An indexed constraint from its expressions; what is constant and holds is left out."""
+    block = pyo.Constraint(list(rules), rule=lambda _, *index: rules[index if len(index) > 1 else index[0]])
+    setattr(model, name, block)

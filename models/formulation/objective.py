@@ -1,0 +1,80 @@
+"""The objective: every cost term of a plan, each an expression that can be read by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+
+from models import grid
+from models.formulation.context import Context, linear
+from models.starts import START_TERMS
+
+
+def lowest_total_cost(model: pyo.ConcreteModel, context: Context) -> None:
+    r"""minimise sum over the cost terms
+
+    node_hours, rental = sum over p, t: price[p,t] n[p,t], or block_price[p,t] v[p,t] for p in BLOCK;
+    energy, tardiness, lost_value, transfer of what is read, restart, interruption = sum over (r,t): cost[r,t] x[r,t];
+    rejection = sum over j: reject_cost[j] z[j];
+    bandwidth = sum over s, i: hours[s] (alpha[s,i] w[s,i] + beta[s,i] b[s,i]);
+    cache, transfer of what is cached = sum over d, s, l: (hours[s] cache_price[s] + link price) size[d] l / L k[d,s,l]
+    """
+    terms: dict[str, Any] = {name: _of_starts(model, context, name) for name in START_TERMS}
+    terms |= _of_nodes(model, context)
+    jobs = context.instance.jobs
+    terms["rejection"] = linear([jobs[j].reject_cost for j in model.OPTIONAL], [model.z[j] for j in model.OPTIONAL])
+    terms["bandwidth"], terms["cache"], staged = _of_storage(model, context)
+    terms["transfer"] = linear(
+        [*terms["transfer"].linear_coefs, *staged.linear_coefs], [*terms["transfer"].linear_vars, *staged.linear_vars]
+    )
+    for name, term in terms.items():
+        setattr(model, name, pyo.Expression(expr=term))
+    coefficients = [c for term in terms.values() for c in term.linear_coefs]
+    variables = [v for term in terms.values() for v in term.linear_vars]
+    model.lowest_total_cost = pyo.Objective(expr=linear(coefficients, variables), sense=pyo.minimize)
+
+
+def _of_starts(model: pyo.ConcreteModel, context: Context, term: str) -> Any:
+    costs = [row.terms[term].tolist() for row in context.rows]
+    pairs = [
+        (cost, model.x[r, t])
+        for r, slots in enumerate(context.slots_of_row)
+        for cost, t in zip(costs[r], slots, strict=True)
+        if cost
+    ]
+    return linear([c for c, _ in pairs], [x for _, x in pairs])
+
+
+def _of_nodes(model: pyo.ConcreteModel, context: Context) -> dict[str, Any]:
+    found: dict[str, tuple[list[float], list[Any]]] = {"node_hours": ([], []), "rental": ([], [])}
+    for p in model.POOL:
+        pool = context.pools[p]
+        kind = context.instance.sites[context.instance.site_index[pool.pool.site]].kind
+        coefficients, variables = found["node_hours" if kind == "on_prem" else "rental"]
+        prices = np.asarray(pool.price if pool.is_plain else pool.block_price).tolist()
+        paid = model.n if pool.is_plain else model.v
+        coefficients += [prices[t] for t in model.SLOT]
+        variables += [paid[p, t] for t in model.SLOT]
+    return {name: linear(*pair) for name, pair in found.items()}
+
+
+def _of_storage(model: pyo.ConcreteModel, context: Context) -> tuple[Any, Any, Any]:
+    instance = context.instance
+    hours = [grid.billed_hours(instance, site, context.num_slots) for site in instance.sites]
+    coefficients: list[float] = []
+    variables: list[Any] = []
+    for s, i in model.PIECE:
+        alpha, beta = grid.tariff_pieces(instance.sites[s])[i]
+        coefficients += [alpha * hours[s], beta * hours[s]]
+        variables += [model.w[s, i], model.b[s, i]]
+    cache: list[float] = []
+    staged: list[float] = []
+    for d, s, level in model.CACHED:
+        gb = instance.datasets[d].size * level / instance.cache_levels
+        cache.append(gb * instance.sites[s].storage.cache_price * hours[s])
+        link = instance.links.get((instance.datasets[d].home, instance.sites[s].id))
+        staged.append(gb * link.price if link is not None else 0.0)
+    ks = [model.k[key] for key in model.CACHED]
+    return linear(coefficients, variables), linear(cache, ks), linear(staged, ks)

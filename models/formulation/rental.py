@@ -1,0 +1,64 @@
+"""Rental: a node is paid in whole billing blocks from when it is switched on, and boots before it can be used.
+
+Pools without boot and with increments of one slot need none of this: there the nodes that can be used are those paid.
+"""
+
+from __future__ import annotations
+
+import pyomo.environ as pyo
+
+from models.formulation.context import Context, declare, linear
+
+
+def declare_blocks(model: pyo.ConcreteModel, context: Context) -> None:
+    r"""v[p,t] >= 0 integer: billing blocks that begin in slot t; u[p,t] >= 0: nodes newly switched on in slot t, for
+    pools p in BLOCK, those with an increment of several slots or a boot"""
+    billed = [p for p in model.POOL if not context.pools[p].is_plain]
+    model.BLOCK = pyo.Set(initialize=billed, ordered=True)
+    bounds = {p: (0, context.pools[p].pool.nodes) for p in billed}
+    model.v = pyo.Var(
+        model.BLOCK, model.SLOT, domain=pyo.NonNegativeIntegers, bounds=lambda _, p, t: bounds[p]
+    )
+    model.u = pyo.Var(model.BLOCK, model.SLOT, domain=pyo.NonNegativeReals, bounds=lambda _, p, t: bounds[p])
+
+
+def nodes_are_paid(model: pyo.ConcreteModel, context: Context) -> None:
+    r"""n[p,t] + sum over t - boot < t' <= t: u[p,t'] <= sum over t - block < t' <= t: v[p,t'] for all p in BLOCK, t"""
+    rules = {}
+    for p in model.BLOCK:
+        grid = context.pools[p]
+        for t in model.SLOT:
+            booting = [model.u[p, s] for s in range(max(0, t - grid.boot + 1), t + 1)]
+            paid = [model.v[p, s] for s in range(max(0, t - grid.block + 1), t + 1)]
+            coefficients = [1.0] * (1 + len(booting)) + [-1.0] * len(paid)
+            rules[p, t] = linear(coefficients, [model.n[p, t], *booting, *paid]) <= 0
+    declare(model, "nodes_are_paid", rules)
+
+
+def booting_nodes_are_available(model: pyo.ConcreteModel, context: Context) -> None:
+    r"""n[p,t] + sum over t - boot < t' <= t: u[p,t'] <= N[p,t] for all p in BLOCK with a boot, t"""
+    rules = {}
+    for p in model.BLOCK:
+        grid = context.pools[p]
+        counts = grid.available.sum(axis=0).tolist()
+        for t in model.SLOT if grid.boot else ():
+            booting = [model.u[p, s] for s in range(max(0, t - grid.boot + 1), t + 1)]
+            rules[p, t] = linear([1.0] * (1 + len(booting)), [model.n[p, t], *booting]) <= counts[t]
+    declare(model, "booting_nodes_are_available", rules)
+
+
+def blocks_begin_anew_or_go_on(model: pyo.ConcreteModel, context: Context) -> None:
+    r"""v[p,t] - v[p,t-block] <= u[p,t] for all p in BLOCK with a boot, t; on the right also the nodes that are on at
+    the start, for t = 0
+
+    A block begins on a node whose block just ended, or on one newly switched on.
+    """
+    rules = {}
+    for p in model.BLOCK:
+        grid = context.pools[p]
+        warm = int(grid.on_at_start.sum())
+        for t in model.SLOT if grid.boot else ():
+            before = [model.v[p, t - grid.block]] if t >= grid.block else []
+            expression = linear([1.0, -1.0] + [-1.0] * len(before), [model.v[p, t], model.u[p, t], *before])
+            rules[p, t] = expression <= (warm if t == 0 else 0)
+    declare(model, "blocks_begin_anew_or_go_on", rules)

@@ -1,0 +1,132 @@
+"""Storage: cached datasets, the bandwidth that the other readers share, and its concave tariff."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import Any
+
+import pyomo.environ as pyo
+
+from models import grid
+from models.formulation.context import Context, declare, linear
+
+
+def declare_storage(model: pyo.ConcreteModel, context: Context) -> None:
+    r"""k[d,s,l] in {0,1}: the part l / cache_levels of dataset d is cached at site s; B[s] >= 0: bandwidth bought at
+    site s; b[s,i] >= 0, w[s,i] in {0,1}: bandwidth bought under piece i of its tariff, and that the piece is used"""
+    rows = context.rows
+    cached = sorted({(row.dataset, row.site, row.level) for row in rows if row.level > 0})
+    linked = sorted({row.site for row in rows if row.link_rate > 0})
+    most = {s: _most_bandwidth(context, s) for s in linked}
+    model.CACHED = pyo.Set(initialize=cached, dimen=3, ordered=True)
+    model.LINKED = pyo.Set(initialize=linked, ordered=True)
+    pieces = [(s, i) for s in linked for i in range(len(grid.tariff_pieces(context.instance.sites[s])))]
+    model.PIECE = pyo.Set(initialize=pieces, dimen=2, ordered=True)
+    model.k = pyo.Var(model.CACHED, domain=pyo.Binary)
+    model.B = pyo.Var(model.LINKED, domain=pyo.NonNegativeReals, bounds=lambda _, s: (0, most[s]))
+    model.b = pyo.Var(model.PIECE, domain=pyo.NonNegativeReals, bounds=lambda _, s, i: (0, most[s]))
+    model.w = pyo.Var(model.PIECE, domain=pyo.Binary)
+
+
+def _most_bandwidth(context: Context, s: int) -> float:
+    """The cap, or what all jobs reading at the site at once would take, whichever is less."""
+    fastest: dict[int, float] = defaultdict(float)
+    for row in context.rows:
+        if row.site == s:
+            fastest[row.job] = max(fastest[row.job], row.link_rate)
+    return min(grid.bandwidth_cap(context.instance.sites[s]), math.fsum(fastest.values()))
+
+
+def readers_share_the_bandwidth(model: pyo.ConcreteModel, context: Context) -> None:
+    r"""sum over (r,t') at s running in t: link_rate[r] x[r,t'] <= B[s] for all s, t"""
+    rules = {}
+    for s in model.LINKED:
+        reading = [r for r, row in enumerate(context.rows) if row.site == s and row.link_rate > 0]
+        for t, starts in context.running(reading).items():
+            rates = [context.rows[r].link_rate for r, _ in starts]
+            rules[s, t] = linear([*rates, -1.0], [*(model.x[start] for start in starts), model.B[s]]) <= 0
+    declare(model, "readers_share_the_bandwidth", rules)
+
+
+def readers_share_the_network(model: pyo.ConcreteModel, context: Context) -> None:
+    r"""sum over (r,t') at s reading from home h, running in t: link_rate[r] x[r,t'] <= bandwidth[h,s] for all links
+    with a bandwidth, t"""
+    rules = {}
+    sites = context.instance.sites
+    for link in context.instance.network:
+        if link.bandwidth is None:
+            continue
+        ends = (context.instance.site_index[link.source], context.instance.site_index[link.target])
+        reading = [r for r, row in enumerate(context.rows) if row.link == ends and row.link_rate > 0]
+        for t, starts in context.running(reading).items():
+            rates = [context.rows[r].link_rate for r, _ in starts]
+            expression = linear(rates, [model.x[start] for start in starts]) <= link.bandwidth
+            rules[sites[ends[0]].id, sites[ends[1]].id, t] = expression
+    declare(model, "readers_share_the_network", rules)
+
+
+def cached_readers_need_the_cache(model: pyo.ConcreteModel, context: Context) -> None:
+    r"""sum over (r,t) of j at site s and level l: x[r,t] <= k[dataset(j),s,l] for all j, s, l > 0"""
+    readers: dict[tuple[int, int, int], list[Any]] = defaultdict(list)
+    dataset = {}
+    for r, row in enumerate(context.rows):
+        if row.level > 0:
+            readers[row.job, row.site, row.level] += [model.x[r, t] for t in context.slots_of_row[r]]
+            dataset[row.job] = row.dataset
+    rules = {
+        (j, s, level): linear([1.0] * len(xs) + [-1.0], [*xs, model.k[dataset[j], s, level]]) <= 0
+        for (j, s, level), xs in sorted(readers.items())
+    }
+    declare(model, "cached_readers_need_the_cache", rules)
+
+
+def a_dataset_has_one_level(model: pyo.ConcreteModel, context: Context) -> None:
+    r"""sum over l: k[d,s,l] <= 1 for all d, s (only where there are several levels)"""
+    levels: dict[tuple[int, int], list[Any]] = defaultdict(list)
+    for d, s, level in model.CACHED:
+        levels[d, s].append(model.k[d, s, level])
+    rules = {key: linear([1.0] * len(ks), ks) <= 1 for key, ks in levels.items() if len(ks) > 1}
+    declare(model, "a_dataset_has_one_level", rules)
+
+
+def cached_datasets_fit(model: pyo.ConcreteModel, context: Context) -> None:
+    r"""sum over d, l: size[d] l / cache_levels k[d,s,l] <= cache_capacity[s] for all s"""
+    sizes: dict[int, list[float]] = defaultdict(list)
+    ks: dict[int, list[Any]] = defaultdict(list)
+    for d, s, level in model.CACHED:
+        sizes[s].append(context.instance.datasets[d].size * level / context.instance.cache_levels)
+        ks[s].append(model.k[d, s, level])
+    rules = {
+        s: linear(sizes[s], ks[s]) <= context.instance.sites[s].storage.cache_capacity for s in sizes
+    }
+    declare(model, "cached_datasets_fit", rules)
+
+
+def bandwidth_is_bought_by_pieces(model: pyo.ConcreteModel, context: Context) -> None:
+    r"""B[s] = sum over i: b[s,i] for all s with a tariff"""
+    rules = {}
+    for s in model.LINKED:
+        pieces = [model.b[key] for key in model.PIECE if key[0] == s]
+        if pieces:
+            rules[s] = linear([1.0] * len(pieces) + [-1.0], [*pieces, model.B[s]]) == 0
+    declare(model, "bandwidth_is_bought_by_pieces", rules)
+
+
+def a_piece_is_used_or_empty(model: pyo.ConcreteModel, context: Context) -> None:
+    r"""b[s,i] <= U[s] w[s,i] for all s, i, with U[s] the most bandwidth that can be of use"""
+    rules = {}
+    for s, i in model.PIECE:
+        most = _most_bandwidth(context, s)
+        rules[s, i] = linear([1.0, -most], [model.b[s, i], model.w[s, i]]) <= 0
+    declare(model, "a_piece_is_used_or_empty", rules)
+
+
+def one_piece_is_used(model: pyo.ConcreteModel, context: Context) -> None:
+    r"""sum over i: w[s,i] <= 1 for all s with several pieces"""
+    rules = {}
+    for s in model.LINKED:
+        pieces = [model.w[key] for key in model.PIECE if key[0] == s]
+        if len(pieces) > 1:
+            rules[s] = linear([1.0] * len(pieces), pieces) <= 1
+    declare(model, "one_piece_is_used", rules)

@@ -1,0 +1,125 @@
+"""Starts that no optimal plan needs are not built. Each reduction states why it loses nothing; the tests compare the
+optimum with that of the unreduced model.
+
+All of them keep at least one optimal plan; none changes what a plan may be.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from models import grid
+from models.domain.modes import Mode
+from models.precedence import earliest_starts, latest_completions
+from models.starts import Row, Starts
+
+
+def reduce_starts(starts: Starts, cutoff: float | None = None) -> Starts:
+    """All reductions; `cutoff` is the cost of a known plan, where there is one."""
+    starts = within_chains(starts)
+    starts = without_dominated_modes(starts)
+    if cutoff is not None:
+        starts = within_cutoff(starts, cutoff)
+    return starts
+
+
+def within_chains(starts: Starts) -> Starts:
+    """Only starts that leave room for the chain of predecessors before and of successors after.
+
+    A predecessor completes no earlier than its earliest start plus its shortest duration, so no plan starts a job
+    before all of its predecessors can be complete; likewise backwards from the last completion of every successor
+    that cannot be rejected.
+    """
+    earliest, latest = earliest_starts(starts), latest_completions(starts)
+    rows = [
+        row.only((row.slots >= earliest[row.job]) & (row.slots + row.duration <= latest[row.job]))
+        for row in starts.rows
+    ]
+    return starts.with_rows(rows)
+
+
+def without_dominated_modes(starts: Starts) -> Starts:
+    """No row that another row of the same job in the same pool at the same cache level makes useless.
+
+    Let row a take, in the same pool, no more of anything than row b (nodes, slices, memory, cores, RAM, link rate, busy
+    GPUs, volume read over a priced link) and no more slots. In any plan, replace a start of b by the start of a in the
+    same slot on (some of) the same GPUs: it occupies a subset of what b occupied, so every other run still fits; it completes
+    no later, so deadlines, successors, tardiness and value are no worse; its energy, transfer and interruption cost
+    no more; and the same node-on intervals serve. So some optimal plan never uses b. Of equal rows the first is kept.
+    The argument needs that a can start wherever b can, so a row b with a start that a lacks is kept.
+    """
+    kept: list[Row] = []
+    for indices in starts.rows_of_job:
+        rows = [starts.rows[r] for r in indices]
+        for b, row in enumerate(rows):
+            if not any(_dominates(rows[a], row, a < b) for a in range(len(rows)) if a != b):
+                kept.append(row)
+    return starts.with_rows(kept)
+
+
+def _dominates(a: Row, b: Row, a_is_first: bool) -> bool:
+    if a.pool != b.pool or a.level != b.level or a.kept or b.kept:
+        return False
+    uses_a, uses_b = _uses(a.mode, a), _uses(b.mode, b)
+    if any(x > y for x, y in zip(uses_a, uses_b, strict=True)):
+        return False
+    # Memory is shared on one GPU only between small jobs: a whole GPU has room for what fits it at all.
+    if a.mode.is_small and b.mode.is_small and a.mode.memory_gb > b.mode.memory_gb:
+        return False
+    if not a_is_first and uses_a == uses_b and a.mode.memory_gb == b.mode.memory_gb:
+        return False
+    return set(b.slots.tolist()) <= set(a.slots.tolist())
+
+
+def _uses(mode: Mode, row: Row) -> tuple[float, ...]:
+    volume = mode.volume_gb * (1 - row.cached) if row.link is not None else 0.0
+    return (
+        mode.num_nodes, mode.slices, mode.cpu_cores, mode.ram_gb, mode.duration, mode.busy_gpus, row.link_rate, volume,
+    )  # fmt: skip
+
+
+def within_cutoff(starts: Starts, cutoff: float) -> Starts:
+    """No start whose plans all cost more than a plan that is known: the latest useful finish of a weighted job.
+
+    A pool's node cost is at least the sum over its runs of the slot prices times the fraction of a node that the run
+    takes (n >= used slices / slices of a node). With it every job has a least cost of its own, and a plan with start s
+    of job j costs at least `least(s) + sum over i != j of least(i)`. Where that exceeds the known cost, s is in no
+    plan that is better, nor in the known plan itself.
+    """
+    least_of_start = [row.costs + node_share(starts, row) for row in starts.rows]
+    least = []
+    for j, job in enumerate(starts.instance.jobs):
+        values = [float(least_of_start[r].min()) for r in starts.rows_of_job[j]]
+        if job.reject_cost is not None:
+            values.append(job.reject_cost)
+        if not values:
+            return starts
+        least.append(min(values))
+    total = float(np.sum(least))
+    slack = 1e-6 * max(1.0, abs(cutoff))
+    rows = [
+        row.only(total - least[row.job] + cost <= cutoff + slack)
+        for row, cost in zip(starts.rows, least_of_start, strict=True)
+    ]
+    return starts.with_rows(rows)
+
+
+def least_cost(starts: Starts) -> float:
+    """A lower bound on the cost of every plan: the sum of what each job costs at least (see `within_cutoff`)."""
+    total = 0.0
+    for j, job in enumerate(starts.instance.jobs):
+        rows = [starts.rows[r] for r in starts.rows_of_job[j]]
+        values = [float((row.costs + node_share(starts, row)).min()) for row in rows]
+        if job.reject_cost is not None:
+            values.append(job.reject_cost)
+        total += min(values, default=0.0)
+    return total
+
+
+def node_share(starts: Starts, row: Row) -> np.ndarray:
+    """Slot prices over each start's run times the fraction of nodes that it takes, shape (n,)."""
+    pool = starts.instance.pools[row.pool]
+    prices = grid.node_prices(starts.instance, pool, starts.num_slots)
+    sums = np.concatenate([[0.0], np.cumsum(prices)])
+    fraction = row.mode.num_nodes * row.mode.slices / (pool.gpus_per_node * pool.slices_per_gpu)
+    return fraction * (sums[row.slots + row.duration] - sums[row.slots])

@@ -1,0 +1,37 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+InstancePath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="INSTANCE", help="Instance: a YAML or JSON file, or a folder of tables.", show_default=False
+    ),
+]
+PlanPath = Annotated[
+    Path,
+    typer.Argument(
+        metavar="PLAN", help="Plan: a folder that `plan --out` wrote, or its plan.json.", show_default=False
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout instead of text.")]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of all random choices.")]
+InstanceOut = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        metavar="PATH",
+        help="Instance to write: .yaml, .json, or a folder of tables.",
+        show_default=False,
+    ),
+]
+
+
+def examples(*lines: str) -> str:
+    """An epilog with examples, each on its own line."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

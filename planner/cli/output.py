@@ -1,0 +1,143 @@
+"""Where output goes: people's text through a console, JSON plainly, errors to stderr.
+
+A reader that goes away (`planner show plan | head`) is no fault. An output that cannot be written is one, and
+the command must not end as if all had been said.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+    from models.domain import Instance
+    from planner.report.canvas import Canvas
+
+PIPE_WIDTH = 100
+
+
+class CannotPrint(Exception):
+    """Standard output cannot be written, for another reason than a reader that went away."""
+
+
+def prepare_streams() -> None:
+    """Let no name stop the output: what the encoding lacks is written as an escape."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Whether a person is looking at the stream."""
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # closed
+        return False
+
+
+def has_colour() -> bool:
+    """Whether colour is welcome: NO_COLOR wins over whatever else is set."""
+    return not os.environ.get("NO_COLOR")
+
+
+def console(stream: TextIO) -> Console:
+    """A console as wide as the terminal, or of a fixed width off a terminal. Names are never markup."""
+    from rich.console import Console
+
+    return Console(
+        file=stream,
+        width=None if is_terminal(stream) else PIPE_WIDTH,
+        color_system="auto" if has_colour() else None,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+
+
+def canvas(stream: TextIO | None = None) -> Canvas:
+    """The page that reports are drawn on."""
+    from planner.report.canvas import Canvas
+
+    target = stream or sys.stdout
+    made = console(target)
+    return Canvas(width=max(40, made.width), ascii_only=made.options.ascii_only)
+
+
+def show(renderables: Iterable[RenderableType], stream: TextIO | None = None) -> None:
+    """Print tables and lines for people."""
+    target = stream or sys.stdout
+    if target is None:
+        return
+    made = console(target)
+    with made.capture() as capture:
+        for renderable in renderables:
+            made.print(renderable, crop=False)
+    text = capture.get()
+    if not is_terminal(target):
+        text = "".join(line.rstrip() + "\n" for line in text.splitlines())
+    write(text, target)
+
+
+def document(content: dict[str, Any]) -> None:
+    """One JSON document on stdout, in ASCII: it passes every encoding and commands no terminal."""
+    write(json.dumps(_finite(content), indent=2, ensure_ascii=True, allow_nan=False) + "\n", sys.stdout)
+
+
+def _finite(value: Any) -> Any:
+    """The same with null for what JSON has no number for: a false plan's costs may be infinite."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(key): _finite(member) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(member) for member in value]
+    return value
+
+
+def wrote(instance: Instance, path: Path) -> None:
+    """Tell that an instance is written, and what is in it."""
+    from planner.report.text import clean, count
+
+    parts = ((len(instance.jobs), "job"), (len(instance.pools), "pool"), (len(instance.datasets), "dataset"))
+    what = ", ".join(count(number, noun) for number, noun in parts)
+    say(f"wrote {clean(str(path))}: instance {clean(instance.name)}, {what}", sys.stdout)
+
+
+def say(text: str, stream: TextIO | None = None) -> None:
+    """A line for people on stderr (or on another stream); the text must be clean."""
+    write(text + "\n", stream or sys.stderr)
+
+
+def write(text: str, stream: TextIO | None) -> None:
+    """Write and flush now, while a failure can still be told."""
+    if stream is None:
+        return
+    try:
+        stream.write(text)
+        stream.flush()
+    except BrokenPipeError:
+        _silence(stream)
+    except UnicodeEncodeError:
+        encoding = stream.encoding or "ascii"
+        write(text.encode(encoding, "backslashreplace").decode(encoding), stream)
+    except OSError as fault:
+        _silence(stream)
+        if stream is not sys.stderr:
+            raise CannotPrint(f"standard output cannot be written: {fault.strerror or fault}") from None
+
+
+def _silence(stream: TextIO) -> None:
+    """Send the rest to nowhere, so that the interpreter does not stumble over it at its end."""
+    with contextlib.suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+        os.close(nowhere)

@@ -1,0 +1,172 @@
+"""`planner plan`: from an instance to a checked plan."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from planner.cli import output, target
+from planner.cli.exits import Exit
+from planner.cli.failures import Unwritable, failures, outcome_of, tell
+from planner.cli.options import AsJson, InstancePath, Seed, examples
+from planner.cli.progress import live
+
+if TYPE_CHECKING:
+    from models.domain import Instance
+    from planner.engines.base import Solution
+
+EPILOG = examples(
+    "planner plan instances/quickstart",
+    "planner plan tonight.yaml --out plans/tonight",
+    "planner plan tonight.yaml --engine exact --time-limit 10m --gap 1%",
+    "planner plan tonight.yaml --json --quiet > tonight.json",
+)
+
+
+class Engine(StrEnum):
+    """Names of the engines as options."""
+
+    AUTO = "auto"
+    EXACT = "exact"
+    FAST = "fast"
+
+
+def parse_gap(text: str) -> float:
+    """A relative gap: 0.01 or 1%."""
+    number = text.strip()
+    try:
+        value = float(number[:-1]) / 100 if number.endswith("%") else float(number)
+    except ValueError:
+        raise typer.BadParameter(f"'{text}' is not a gap; write 0.01 or 1%", param_hint="--gap") from None
+    if not 0 <= value <= 1:
+        raise typer.BadParameter(f"'{text}' is not between 0 and 1 (100%)", param_hint="--gap")
+    return value
+
+
+def parse_time_limit(text: str) -> float | None:
+    """Seconds, or a duration with its unit; none for no limit."""
+    from models import units
+
+    if text.strip().lower() in ("none", "inf"):
+        return None
+    try:
+        value = units.parse(text, units.DURATION)
+    except ValueError:
+        raise typer.BadParameter(
+            f"'{text}' is not a duration; write 60, 90s or 10m, or none for no limit",
+            param_hint="--time-limit",
+        ) from None
+    if value < 0:
+        raise typer.BadParameter(
+            f"'{text}' is negative; write 60, 90s or 10m, or none for no limit", param_hint="--time-limit"
+        )
+    return value
+
+
+def plan(
+    instance: InstancePath,
+    engine: Annotated[
+        Engine,
+        typer.Option(help="exact: the whole model; fast: column generation and search; auto: by size."),
+    ] = Engine.AUTO,
+    time_limit: Annotated[
+        str, typer.Option(metavar="TIME", help="When to stop, in seconds or as 90s, 10m; none: no limit.")
+    ] = "60",
+    gap: Annotated[
+        str, typer.Option(metavar="GAP", help="Proven gap at which to stop, such as 0.01 or 1%.")
+    ] = "0.0001",
+    seed: Seed = 0,
+    threads: Annotated[int, typer.Option(min=1, max=1024, metavar="N", help="Threads to use.")] = 2,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder to write the plan to.", show_default=False)
+    ] = None,
+    as_json: AsJson = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No summary and no progress; only errors.")
+    ] = False,
+) -> None:
+    """Make the cheapest plan for an instance, check it, and say how far from the optimum it can be.
+
+    Ctrl-C stops early: the best plan so far is written and the exit code is 130.
+    """
+    limits = {
+        "time_limit_s": parse_time_limit(time_limit),
+        "gap": parse_gap(gap),
+        "seed": seed,
+        "threads": threads,
+    }
+    with failures(as_json):
+        if out is not None:
+            target.probe(out)
+        problem, solution = _solve(instance, str(engine), limits, quiet)
+        trouble = None
+        if out is not None:
+            try:
+                target.write(solution.plan, problem, out)
+            except Unwritable as fault:
+                trouble = fault
+        _report(problem, solution, None if trouble else out, trouble, as_json, quiet)
+        if trouble is not None:
+            raise typer.Exit(Exit.INVALID)
+        if solution.plan.status == "interrupted":
+            output.say(
+                "interrupted; this is the best plan so far"
+                + ("" if out else ", not written: no --out was given")
+            )
+            raise typer.Exit(Exit.INTERRUPTED)
+
+
+def _solve(path: Path, engine: str, limits: dict[str, Any], quiet: bool) -> tuple[Instance, Solution]:
+    from planner.io.instances import read_instance
+
+    problem = read_instance(path)
+    with _stop_signals(), live(problem.currency, quiet) as on_progress:
+        # The solvers take a second to import; the progress line stands by then.
+        from planner.engines.base import Limits
+        from planner.solve import solve
+
+        return problem, solve(problem, engine, Limits(**limits, on_progress=on_progress))
+
+
+@contextmanager
+def _stop_signals() -> Iterator[None]:
+    """Let SIGTERM (a batch system's end of time, `timeout`) stop the solve as Ctrl-C does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _report(
+    problem: Instance,
+    solution: Solution,
+    out: Path | None,
+    trouble: Unwritable | None,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    from planner.report.facts import Facts
+    from planner.report.summary import summary
+
+    facts = Facts(solution.plan, problem)
+    place = None if out is None else str(out)
+    if as_json:
+        content = facts.document() | {"wall_s": solution.wall_s, "out": place, "notes": list(solution.notes)}
+        if trouble is not None:
+            content["unwritable"] = outcome_of(trouble).document["message"]
+        output.document(content)
+    elif not quiet:
+        output.show(summary(facts, output.canvas(), solution.wall_s, place, solution.notes))
+    if trouble is not None:
+        tell(trouble, as_json=False)

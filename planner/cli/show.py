@@ -1,0 +1,73 @@
+"""`planner show`: a plan in tables and charts."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from planner.cli import output
+from planner.cli.failures import failures
+from planner.cli.options import AsJson, PlanPath, examples
+
+EPILOG = examples(
+    "planner show plans/tonight",
+    "planner show plans/tonight --by job --instance tonight.yaml",
+    "planner show plans/tonight --by node | less",
+    "planner show plans/tonight --json",
+)
+
+
+class By(StrEnum):
+    """What the rows of the chart are."""
+
+    POOL = "pool"
+    JOB = "job"
+    NODE = "node"
+
+
+def show(
+    plan: PlanPath,
+    instance: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="INSTANCE",
+            help="Its instance, for due dates and for which pools are rented.",
+            show_default=False,
+        ),
+    ] = None,
+    by: Annotated[By, typer.Option(help="What a row of the chart stands for.")] = By.POOL,
+    as_json: AsJson = False,
+) -> None:
+    """Show a plan: certificate, cost by term, a chart over time, jobs, nodes, storage."""
+    with failures(as_json):
+        from models.errors import Fault, InvalidInput
+        from planner.io.instances import read_instance
+        from planner.io.plans import read_plan
+        from planner.report.facts import Facts
+        from planner.report.summary import details
+
+        made = read_plan(plan)
+        problem = None if instance is None else read_instance(instance)
+        if problem is not None and problem.content_hash != made.instance_hash:
+            mend = "name the instance that the plan was made for"
+            raise InvalidInput(
+                [
+                    Fault(
+                        "is another instance than that of the plan",
+                        value=problem.name,
+                        mend=mend,
+                        where=str(instance),
+                    )
+                ]
+            )
+        facts = Facts(made, problem)
+        if as_json:
+            content = made.model_dump(mode="json")
+            output.document(
+                facts.document() | {key: content[key] for key in content if key not in facts.document()}
+            )
+        else:
+            output.show(details(facts, output.canvas(), by.value))

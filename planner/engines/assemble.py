@@ -1,0 +1,249 @@
+"""From starts on nodes to a plan: GPU indices, node-on intervals, bought bandwidth, cost by term."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from models.domain import COST_TERMS, Bandwidth, CachedDataset, NodeOn, Place, Plan, Run, Segment, relative_gap
+from models.errors import Defect
+from models.rentals import cheapest_intervals
+from models.starts import Row
+from planner.engines.base import Status
+from planner.engines.schedule import Schedule, Step
+
+# HiGHS proves bounds to about 1e-6 of their value; a bound above a plan by no more than that is the plan's cost.
+BOUND_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Costed:
+    """What a schedule comes to: its cost by term and what it pays for."""
+
+    costs: dict[str, float]
+    nodes_on: tuple[NodeOn, ...]
+    cached: tuple[CachedDataset, ...]
+    bandwidth: tuple[Bandwidth, ...]
+
+    @property
+    def cost(self) -> float:
+        """The total."""
+        return math.fsum(self.costs.values())
+
+    def node_cost(self, pool: str) -> float:
+        """What the nodes of one pool cost."""
+        return math.fsum(interval.cost for interval in self.nodes_on if interval.pool == pool)
+
+
+@dataclass
+class _Item:
+    """Something that takes whole GPUs of a node for an interval: a run, or a chain of runs that share a GPU."""
+
+    begin: int
+    end: int
+    gpus: int
+    jobs: list[int] = field(default_factory=list)
+    fixed: tuple[int, ...] | None = None
+
+
+def cost_of(schedule: Schedule) -> Costed:
+    """The exact cost of a schedule; jobs that are not in it are rejected."""
+    instance = schedule.instance
+    costs = dict.fromkeys(COST_TERMS, 0.0)
+    parts: dict[str, list[float]] = defaultdict(list)
+    for step in schedule.chosen.values():
+        row = schedule.starts.rows[step.row]
+        k = int(row.slots.searchsorted(step.slot))
+        for name, values in row.terms.items():
+            parts[name].append(float(values[k]))
+    for j, job in enumerate(instance.jobs):
+        if j not in schedule.chosen:
+            parts["rejection"].append(math.nan if job.reject_cost is None else job.reject_cost)
+    nodes_on = _nodes_on(schedule)
+    kinds = {pool.id: instance.sites[instance.site_index[pool.site]].kind for pool in instance.pools}
+    for interval in nodes_on:
+        parts["node_hours" if kinds[interval.pool] == "on_prem" else "rental"].append(interval.cost)
+    cached, bandwidth = _storage(schedule, parts)
+    costs |= {name: math.fsum(values) for name, values in parts.items()}
+    return Costed(costs, nodes_on, cached, bandwidth)
+
+
+def _nodes_on(schedule: Schedule) -> tuple[NodeOn, ...]:
+    found = []
+    for timeline in schedule.pools:
+        for node in range(timeline.pool.nodes):
+            if not timeline.count[node]:
+                continue
+            for begin, end in cheapest_intervals(timeline.rules, node, timeline.busy(node)):
+                found.append(
+                    NodeOn(
+                        pool=timeline.pool.id,
+                        node=node,
+                        start_slot=begin,
+                        end_slot=end,
+                        start=schedule.instance.instant(begin),
+                        end=schedule.instance.instant(end),
+                        cost=timeline.rules.cost(begin, end),
+                    )
+                )
+    return tuple(found)
+
+
+def _storage(
+    schedule: Schedule, parts: dict[str, list[float]]
+) -> tuple[tuple[CachedDataset, ...], tuple[Bandwidth, ...]]:
+    instance = schedule.instance
+    cached, bandwidth = [], []
+    for s, storage in enumerate(schedule.storage):
+        site = storage.site
+        # Peaks are recounted: sums that were added to and taken from drift in their last digits.
+        used = [0.0] * schedule.num_slots
+        for step in sorted(schedule.chosen.values(), key=lambda step: step.row):
+            row = schedule.starts.rows[step.row]
+            if row.site == s and row.link_rate > 0:
+                for t in range(step.slot, step.slot + row.duration):
+                    used[t] += row.link_rate
+        peak = max(used, default=0.0)
+        if peak > 0:
+            peak = min(peak, storage.cap)
+            bandwidth.append(Bandwidth(site=site.id, mb_s=peak))
+            parts["bandwidth"].append(float(storage.bandwidth_cost(np.array([peak]))[0]))
+        for d, level in sorted(storage.levels.items()):
+            dataset, fraction = instance.datasets[d], level / instance.cache_levels
+            cached.append(CachedDataset(site=site.id, dataset=dataset.id, fraction=fraction))
+            parts["cache"].append(dataset.size * fraction * site.storage.cache_price * storage.hours)
+            if (dataset.home, site.id) in instance.links:
+                parts["transfer"].append(dataset.size * fraction * instance.links[dataset.home, site.id].price)
+    return tuple(cached), tuple(bandwidth)
+
+
+def assign_gpus(schedule: Schedule) -> dict[int, tuple[Place, ...]]:
+    """GPU indices for every run. On each node, items in order of their begin take the lowest GPUs that are free; since
+    no more GPUs are asked for at once than there are, they never run out. Kept runs have theirs, and begin first."""
+    places: dict[int, list[Place]] = defaultdict(list)
+    for timeline in schedule.pools:
+        on_node: dict[int, list[_Item]] = defaultdict(list)
+        shared: dict[tuple[int, int], list[tuple[int, Step]]] = defaultdict(list)
+        for j, step in schedule.chosen.items():
+            row = schedule.starts.rows[step.row]
+            if schedule.pools[row.pool] is not timeline:
+                continue
+            if row.mode.is_small and timeline.sharing:
+                shared[step.spot[0], step.spot[1]].append((j, step))
+                continue
+            per_node = timeline.pool.gpus_per_node if row.mode.is_gang else max(1, row.mode.gpus)
+            for node in step.spot:
+                fixed = _kept_gpus(schedule, row, node)
+                on_node[node].append(_Item(step.slot, step.slot + row.duration, per_node, [j], fixed))
+        for (node, _), members in shared.items():
+            on_node[node] += _chains(schedule, members)
+        for node, items in sorted(on_node.items()):
+            _color(items, node, timeline.pool.gpus_per_node, places)
+    return {j: tuple(sorted(found, key=lambda place: place.node)) for j, found in places.items()}
+
+
+def _kept_gpus(schedule: Schedule, row: Row, node: int) -> tuple[int, ...] | None:
+    running = schedule.instance.jobs[row.job].running
+    if not row.kept or running is None:
+        return None
+    return next(place.gpus for place in running.places if place.node == node)
+
+
+def _chains(schedule: Schedule, members: list[tuple[int, Step]]) -> list[_Item]:
+    """Runs on one shared GPU, joined where they overlap in time: each chain needs one GPU throughout."""
+    chains: list[_Item] = []
+    for j, step in sorted(members, key=lambda member: (member[1].slot, member[0])):
+        row = schedule.starts.rows[step.row]
+        fixed = _kept_gpus(schedule, row, step.spot[0])
+        end = step.slot + row.duration
+        if chains and step.slot < chains[-1].end:
+            chains[-1].end = max(chains[-1].end, end)
+            chains[-1].jobs.append(j)
+            chains[-1].fixed = chains[-1].fixed or fixed
+        else:
+            chains.append(_Item(step.slot, end, 1, [j], fixed))
+    return chains
+
+
+def _color(items: list[_Item], node: int, num_gpus: int, places: dict[int, list[Place]]) -> None:
+    free_from = [0] * num_gpus
+    for item in sorted(items, key=lambda item: (item.begin, item.fixed is None, item.jobs)):
+        free = [gpu for gpu in range(num_gpus) if free_from[gpu] <= item.begin]
+        gpus = item.fixed or tuple(free[: item.gpus])
+        if len(gpus) < item.gpus or not set(gpus) <= set(free):
+            raise Defect(f"node {node} has no {item.gpus} GPUs free for job(s) {item.jobs} in slot {item.begin}")
+        for gpu in gpus:
+            free_from[gpu] = item.end
+        for j in item.jobs:
+            places[j].append(Place(node=node, gpus=tuple(sorted(gpus))))
+
+
+def plan_of(
+    schedule: Schedule,
+    *,
+    status: Status,
+    engine: str,
+    seed: int,
+    versions: dict[str, str],
+    dual_bound: float | None,
+    packing_cost: float | None = None,
+) -> Plan:
+    """The plan of a schedule with its certificate."""
+    instance = schedule.instance
+    costed = cost_of(schedule)
+    places = assign_gpus(schedule)
+    if dual_bound is not None and dual_bound > costed.cost:
+        if dual_bound > costed.cost + BOUND_TOLERANCE * max(1.0, abs(costed.cost)):
+            raise Defect(f"a dual bound of {dual_bound!r} lies above a plan of {costed.cost!r}")
+        dual_bound = costed.cost
+    if dual_bound is not None:
+        dual_bound = max(0.0, dual_bound)  # no term of the cost is negative
+    rejected = tuple(job.id for j, job in enumerate(instance.jobs) if j not in schedule.chosen)
+    return Plan(
+        instance=instance.name,
+        instance_hash=instance.content_hash,
+        currency=instance.currency,
+        start=instance.start.isoformat(),
+        slot_s=instance.slot,
+        num_slots=schedule.num_slots,
+        status=status,
+        engine=engine,
+        seed=seed,
+        versions=versions,
+        cost=costed.cost,
+        costs=costed.costs,
+        dual_bound=dual_bound,
+        gap=relative_gap(costed.cost, dual_bound),
+        packing_cost=packing_cost,
+        runs=tuple(_run(schedule, j, places[j]) for j in sorted(schedule.chosen)),
+        rejected=rejected,
+        nodes_on=costed.nodes_on,
+        cached=costed.cached,
+        bandwidth=costed.bandwidth,
+    )
+
+
+def _run(schedule: Schedule, j: int, places: tuple[Place, ...]) -> Run:
+    instance = schedule.instance
+    job, step = instance.jobs[j], schedule.chosen[j]
+    row = schedule.starts.rows[step.row]
+    pool, end = instance.pools[row.pool], step.slot + row.duration
+    late_s = 0.0 if job.due is None else end * instance.slot - job.due
+    segment = Segment(
+        mode=row.mode.name,
+        pool=pool.id,
+        speed=row.mode.speed,
+        cached=row.cached,
+        start_slot=step.slot,
+        end_slot=end,
+        start=instance.instant(step.slot),
+        end=instance.instant(end),
+        places=places,
+        slices=row.mode.slices if row.mode.is_small else pool.slices_per_gpu,
+        kept=row.kept,
+    )
+    tardiness_h = late_s / 3600.0 if late_s > 1e-9 * instance.slot else 0.0
+    return Run(job=job.id, segments=(segment,), completion=instance.instant(end), tardiness_h=tardiness_h)

@@ -1,0 +1,181 @@
+"""Why an instance has no plan: relaxed copies of the model, each with one kind of limit that may give way.
+
+Each copy finds the least that must give way if nothing else does: hours past deadlines and the horizon, nodes, bandwidth,
+or jobs left out. They are alternatives; together they show which jobs and limits clash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyomo.environ as pyo
+
+from models import grid
+from models.domain import Instance
+from models.errors import Clash, Infeasible
+from models.formulation import build_model
+from models.formulation.context import Context, linear
+from models.starts import Starts, all_starts
+from planner.engines.base import Limits
+from planner.engines.highs import Answer, Compiled
+from planner.horizon import num_slots_of
+
+SECONDS = 20.0
+
+
+def explain(instance: Instance, node_pools: frozenset[int], limits: Limits) -> Infeasible:
+    """The verdict with every kind of limit that alone could give way, and by how much."""
+    stated = num_slots_of(instance)
+    relaxed = instance.model_copy(update={"horizon": "auto"})
+    longer = max(stated, num_slots_of(relaxed))
+    stretched = all_starts(instance, longer, ignore_deadlines=True)
+    strict = all_starts(instance, stated)
+    reasons: list[Clash] = list(_alone(instance, stretched, stated))
+    found: list[Clash] = []
+    for relax in (_deadlines, _nodes, _bandwidth, _jobs):
+        starts = stretched if relax is _deadlines else strict
+        found += relax(starts, node_pools, limits, stated)
+    if node_pools and not any(clash.what.startswith("nodes") for clash in found):
+        names = ", ".join(instance.pools[p].id for p in sorted(node_pools))
+        found.append(Clash("packing", f"the sums over the pools {names} fit, but no packing on their nodes exists"))
+    return Infeasible("no plan satisfies the instance", [*reasons, *found])
+
+
+def _alone(instance: Instance, stretched: Starts, stated: int) -> Iterator[Clash]:
+    """Jobs that cannot meet their deadline or the horizon even with every node to themselves."""
+    for j, job in enumerate(instance.jobs):
+        rows = [stretched.rows[r] for r in stretched.rows_of_job[j]]
+        if not rows:
+            yield Clash(f"job {job.id}", "finds no nodes that are available for as long as it runs", (job.id,))
+            continue
+        done = min(int(row.slots[0]) + row.duration for row in rows)
+        limit = stated if job.deadline is None else min(stated, grid.deadline_slot(instance, job.deadline))
+        if done > limit:
+            name = "deadline" if limit < stated or job.deadline is not None else "horizon"
+            over = _hours((done - limit) * instance.slot_h)
+            yield Clash(f"job {job.id}", f"completes {over} after its {name} even with every node to itself", (job.id,))
+
+
+def _solve(model: pyo.ConcreteModel, objective: Any, limits: Limits) -> Answer:
+    model.lowest_total_cost.deactivate()
+    model.least_give = pyo.Objective(expr=objective, sense=pyo.minimize)
+    return Compiled(model).solve(time_limit_s=SECONDS, gap=0.01, seed=limits.seed, threads=limits.threads)
+
+
+def _deadlines(starts: Starts, node_pools: frozenset[int], limits: Limits, stated: int) -> list[Clash]:
+    """Least total hours past deadlines and horizon."""
+    instance = starts.instance
+    model = build_model(starts, node_pools)
+    limit = [
+        stated if job.deadline is None else min(stated, grid.deadline_slot(instance, job.deadline))
+        for job in instance.jobs
+    ]
+    over = {
+        (r, t): max(0, t + row.duration - limit[row.job])
+        for r, row in enumerate(starts.rows)
+        for t in row.slots.tolist()
+    }
+    late = {key: slots for key, slots in over.items() if slots}
+    answer = _solve(model, linear([float(s) for s in late.values()], [model.x[key] for key in late]), limits)
+    if answer.values is None:
+        return []
+    clashes = []
+    for (r, t), slots in late.items():
+        if answer.value(model.x[r, t]) > 0.5:
+            job = instance.jobs[starts.rows[r].job]
+            name = "deadline" if job.deadline is not None else "horizon"
+            clashes.append(Clash(f"{name} of job {job.id}", f"{_hours(slots * instance.slot_h)} later", (job.id,)))
+    return clashes
+
+
+def _nodes(starts: Starts, node_pools: frozenset[int], limits: Limits, stated: int) -> list[Clash]:
+    """Fewest further nodes; the pools of identical nodes are only counted here."""
+    del node_pools, stated
+    if any(not rows for rows in starts.rows_of_job):
+        return []
+    context = Context(starts)
+    model = build_model(starts)
+    model.more = pyo.Var(model.POOL, domain=pyo.NonNegativeIntegers)
+    capacity = {(p, q.name): q.capacity for p in model.POOL for q in context.resources(p)}
+    for (p, name, _), row in model.runs_fit_on_usable_nodes.items():
+        row.set_value(row.body - capacity[p, name] * model.more[p] <= 0)
+    for (p, _), row in model.a_node_has_room_for_one_large_run.items():
+        row.set_value(row.body - model.more[p] <= 0)
+    answer = _solve(model, sum(model.more[p] for p in model.POOL), limits)
+    if answer.values is None:
+        return []
+    counts = {p: round(answer.value(model.more[p])) for p in model.POOL}
+    return [
+        Clash(f"nodes of pool {starts.instance.pools[p].id}", f"{count} more", _busiest(starts, model, answer, p))
+        for p, count in counts.items()
+        if count
+    ]
+
+
+def _busiest(starts: Starts, model: pyo.ConcreteModel, answer: Answer, p: int) -> tuple[str, ...]:
+    """The jobs that run in a pool when most of its slices are taken."""
+    load = np.zeros(starts.num_slots)
+    running = []
+    for r, t in model.START:
+        row = starts.rows[r]
+        if row.pool == p and answer.value(model.x[r, t]) > 0.5:
+            load[t : t + row.duration] += row.mode.num_nodes * row.mode.slices
+            running.append((row, t))
+    peak = int(np.argmax(load))
+    return tuple(starts.instance.jobs[row.job].id for row, t in running if t <= peak < t + row.duration)
+
+
+def _bandwidth(starts: Starts, node_pools: frozenset[int], limits: Limits, stated: int) -> list[Clash]:
+    """Least further bandwidth at sites and across links."""
+    del stated
+    instance = starts.instance
+    if any(not rows for rows in starts.rows_of_job):
+        return []
+    model = build_model(starts, node_pools)
+    model.over = pyo.VarList(domain=pyo.NonNegativeReals)
+    slack: dict[str, Any] = {}
+
+    def more(name: str) -> Any:
+        if name not in slack:
+            slack[name] = model.over.add()
+        return slack[name]
+
+    for (s, _), row in model.readers_share_the_bandwidth.items():
+        row.set_value(row.body - more(f"bandwidth of site {instance.sites[s].id}") <= 0)
+    for (source, target, _), row in model.readers_share_the_network.items():
+        row.set_value(row.body - more(f"bandwidth from {source} to {target}") <= row.upper)
+    if not slack:
+        return []
+    answer = _solve(model, sum(slack.values()), limits)
+    if answer.values is None:
+        return []
+    return [
+        Clash(name, f"{answer.value(variable):.6g} MB/s more")
+        for name, variable in slack.items()
+        if answer.value(variable) > 1e-6
+    ]
+
+
+def _jobs(starts: Starts, node_pools: frozenset[int], limits: Limits, stated: int) -> list[Clash]:
+    """Fewest jobs left out."""
+    del stated
+    instance = starts.instance
+    model = build_model(starts, node_pools)
+    model.out = pyo.Var(range(len(instance.jobs)), domain=pyo.Binary)
+    del model.each_job_starts_once
+    model.each_job_starts_once = pyo.ConstraintList()
+    for j, job in enumerate(instance.jobs):
+        xs = [model.x[r, t] for r in starts.rows_of_job[j] for t in starts.rows[r].slots.tolist()]
+        xs += [model.z[j]] if job.reject_cost is not None else []
+        model.each_job_starts_once.add(linear([1.0] * (len(xs) + 1), [*xs, model.out[j]]) == 1)
+    answer = _solve(model, sum(model.out.values()), limits)
+    if answer.values is None:
+        return []
+    out = [job.id for j, job in enumerate(instance.jobs) if answer.value(model.out[j]) > 0.5]
+    return [Clash("jobs left out", f"{len(out)}: {', '.join(out)}", tuple(out))] if out else []
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:.4g} h"

@@ -1,0 +1,231 @@
+"""The exact engine: the Pyomo model in HiGHS, a placement on nodes, and a closer model where they disagree.
+
+1. A list schedule gives a first plan; its cost cuts off starts that no better plan has.
+2. HiGHS solves the model that counts nodes by pool; its bound holds for every plan, since every plan satisfies the model.
+3. Its starts are placed on nodes. Where that costs more than the model said (or finds no place), the pools concerned get
+   nodes with an index in the model (`formulation/placement.py`), and it is solved again.
+
+At every point the best plan on nodes and the best bound are known, so it can be stopped at any time.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from models.errors import Defect
+from models.formulation import build_model
+from models.formulation.context import Context
+from models.formulation.placement import num_places
+from models.reductions import least_cost, reduce_starts
+from models.rentals import NodeRules
+from models.starts import Starts
+from planner.engines.assemble import BOUND_TOLERANCE, Costed, cost_of
+from planner.engines.base import Limits, Progress
+from planner.engines.highs import Answer, Compiled
+from planner.engines.placement import Chosen, node_cost, place
+from planner.engines.policies.listing import best_list_schedule, by_due_date, insert, sequence
+from planner.engines.schedule import Schedule
+
+# A pool is given node indices only up to this many variables; beyond it the gap says what packing costs.
+MOST_PLACES = 40_000
+
+
+class ProvenInfeasible(Exception):
+    """HiGHS has proven that the model, with node indices in some pools, has no solution."""
+
+    def __init__(self, node_pools: frozenset[int]):
+        self.node_pools = node_pools
+        super().__init__("no plan satisfies the instance")
+
+
+@dataclass
+class Search:
+    """The best plan and bound so far."""
+
+    starts: Starts
+    limits: Limits
+    begun: float = field(default_factory=time.monotonic)
+    schedule: Schedule | None = None
+    costed: Costed | None = None
+    engine: str = "exact"
+    dual_bound: float | None = None
+    packing_cost: float | None = None
+    interrupted: bool = False
+    notes: list[str] = field(default_factory=list)
+    trajectory: list[Progress] = field(default_factory=list)
+
+    @property
+    def cost(self) -> float | None:
+        """Cost of the best plan."""
+        return None if self.costed is None else self.costed.cost
+
+    def left_s(self) -> float | None:
+        """Seconds until the time limit; None without one."""
+        if self.limits.time_limit_s is None:
+            return None
+        return self.limits.time_limit_s - (time.monotonic() - self.begun)
+
+    def is_out_of_time(self) -> bool:
+        """Whether the time limit has passed."""
+        left = self.left_s()
+        return left is not None and left <= 0
+
+    def is_proven(self) -> bool:
+        """Whether the gap asked for is reached."""
+        if self.cost is None or self.dual_bound is None:
+            return False
+        slack = max(self.limits.gap * abs(self.cost), BOUND_TOLERANCE * max(1.0, abs(self.cost)))
+        return self.cost - self.dual_bound <= slack
+
+    def offer(self, schedule: Schedule, engine: str) -> bool:
+        """Take a schedule if it is the best so far."""
+        costed = cost_of(schedule)
+        if self.cost is None or costed.cost < self.cost - 1e-12 * max(1.0, abs(self.cost)):
+            self.schedule, self.costed, self.engine = schedule, costed, engine
+            return True
+        return False
+
+    def raise_bound(self, bound: float | None) -> None:
+        """Take a dual bound if it is the best so far."""
+        if bound is not None and (self.dual_bound is None or bound > self.dual_bound):
+            self.dual_bound = bound
+
+    def report(self, phase: str, incumbent: float | None = None, bound: float | None = None) -> None:
+        """Tell how things stand; `incumbent` and `bound` are those of a solve under way."""
+        costs = [cost for cost in (self.cost, incumbent) if cost is not None]
+        bounds = [value for value in (self.dual_bound, bound) if value is not None]
+        progress = Progress(
+            phase, time.monotonic() - self.begun, min(costs, default=None), max(bounds, default=None)
+        )
+        self.trajectory.append(progress)
+        if self.limits.on_progress is not None:
+            self.limits.on_progress(progress)
+
+
+def solve_by_list(search: Search) -> None:
+    """The fallback: a list schedule, and the sum of what each job costs at least as its bound."""
+    search.report("list scheduling")
+    left = search.left_s()
+    deadline = None if left is None else time.monotonic() + max(0.1, 0.5 * left)
+    schedule = best_list_schedule(search.starts, deadline=deadline)
+    search.raise_bound(least_cost(search.starts))
+    if schedule is not None:
+        search.offer(schedule, "list")
+    search.report("list scheduling")
+
+
+def solve_exactly(search: Search) -> None:
+    """Rounds of solving and placing until the gap is proven or the time is over."""
+    starts = search.starts
+    node_pools: frozenset[int] = frozenset()
+    while not (search.is_proven() or search.is_out_of_time() or search.interrupted):
+        reduced = reduce_starts(starts, search.cost)
+        search.report("building the model")
+        model = build_model(reduced, node_pools)
+        compiled = Compiled(model)
+        answer = compiled.solve(
+            time_limit_s=search.left_s(),
+            gap=search.limits.gap,
+            seed=search.limits.seed,
+            threads=search.limits.threads,
+            start=_start_values(model, reduced, search.schedule),
+            on_progress=lambda incumbent, bound: search.report("HiGHS", _sound(incumbent, node_pools), bound),
+        )
+        search.interrupted |= answer.outcome == "interrupted"
+        if answer.outcome == "infeasible":
+            if search.cost is not None:
+                raise Defect("HiGHS finds no plan where one is known")
+            raise ProvenInfeasible(node_pools)
+        search.raise_bound(answer.dual_bound)
+        if answer.values is None:
+            return
+        unplaced = _place_answer(search, reduced, model, answer)
+        search.report("placed on nodes")
+        if answer.outcome != "optimal":
+            return
+        context = Context(reduced, node_pools)
+        small = {p for p in unplaced if p not in node_pools and num_places(context, p) <= MOST_PLACES}
+        if not small:
+            if unplaced and not search.is_proven():
+                names = ", ".join(starts.instance.pools[p].id for p in sorted(unplaced))
+                search.notes.append(f"packing on the nodes of {names} costs more than the pool-level bound knows")
+            return
+        node_pools |= small
+
+
+def _sound(incumbent: float | None, node_pools: frozenset[int]) -> float | None:
+    """The incumbent of a model that counts nodes is no plan yet; it is not shown as one."""
+    return incumbent if node_pools else None
+
+
+def _start_values(model: object, starts: Starts, schedule: Schedule | None) -> dict[int, float] | None:
+    """The known plan as start values of x; HiGHS completes the rest."""
+    if schedule is None:
+        return None
+    key = {_identity(starts, r): r for r in range(len(starts.rows))}
+    values = {id(variable): 0.0 for variable in model.x.values()}  # type: ignore[attr-defined]
+    for step in schedule.chosen.values():
+        r = key.get(_identity(schedule.starts, step.row))
+        if r is None or (r, step.slot) not in model.START:  # type: ignore[attr-defined]
+            return None
+        values[id(model.x[r, step.slot])] = 1.0  # type: ignore[attr-defined]
+    return values
+
+
+def _identity(starts: Starts, r: int) -> tuple[object, ...]:
+    row = starts.rows[r]
+    return (row.job, row.mode, row.level, row.kept)
+
+
+def _place_answer(search: Search, starts: Starts, model: object, answer: Answer) -> set[int]:
+    """Place what HiGHS returned; the pools in which that costs more than the model says."""
+    chosen: Chosen = {}
+    for r, t in model.START:  # type: ignore[attr-defined]
+        if answer.value(model.x[r, t]) > 0.5:  # type: ignore[attr-defined]
+            chosen[starts.rows[r].job] = (r, t)
+    said = {p: _node_cost_said(model, starts, answer, p) for p in model.POOL}  # type: ignore[attr-defined]
+    left = search.left_s()
+    placed = place(starts, chosen, said, time_limit_s=None if left is None else max(1.0, left), seed=search.limits.seed)
+    schedule = placed.schedule
+    costly = {
+        p
+        for p, cost in said.items()
+        if node_cost(schedule.pools[p]) > cost + 1e-6 * max(1.0, cost)
+    }
+    costly |= {starts.rows[chosen[j][0]].pool for j in placed.homeless}
+    whole = _repair(schedule, placed.homeless)
+    if whole is not None and search.offer(whole, "exact"):
+        search.packing_cost = max(0.0, cost_of(whole).cost - (answer.objective or 0.0))
+    return costly
+
+
+def _repair(schedule: Schedule, homeless: tuple[int, ...]) -> Schedule | None:
+    """Give jobs without a place the cheapest start that has one; None where one of them finds no room.
+
+    Successors of a job that moves are moved too, and in the order of the predecessors.
+    """
+    if not homeless:
+        return schedule
+    moved = set(homeless)
+    instance = schedule.instance
+    order = sequence(schedule.starts, by_due_date)
+    for j in order:
+        if any(instance.job_index[name] in moved for name in instance.jobs[j].after) and j not in moved:
+            moved.add(j)
+            if j in schedule.chosen:
+                schedule.drop(j)
+    for j in order:
+        if j in moved and not insert(schedule, j):
+            return None
+    return schedule
+
+
+def _node_cost_said(model: object, starts: Starts, answer: Answer, p: int) -> float:
+    """What the model pays for the nodes of a pool."""
+    rules = NodeRules.of(starts.instance, p, starts.num_slots)
+    paid = model.n if rules.is_plain else model.v  # type: ignore[attr-defined]
+    return sum(
+        round(answer.value(paid[p, t])) * rules.cost(t, t + 1)
+        for t in model.SLOT  # type: ignore[attr-defined]
+    )

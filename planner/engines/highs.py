@@ -1,0 +1,167 @@
+"""HiGHS: a Pyomo model compiled to arrays and solved, with live incumbent and bound, start values and Ctrl-C.
+
+Pyomo's own interfaces have no progress, lose the incumbent on Ctrl-C and load more slowly, so the arrays are handed
+over here. What comes back is not believed: engines round, recompute and check it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import highspy
+import numpy as np
+import pyomo.environ as pyo
+from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
+
+from models.errors import Defect
+
+Outcome = Literal["optimal", "infeasible", "stopped", "interrupted"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What HiGHS knows at its end; None for what it does not know. `values` by Pyomo variable id."""
+
+    outcome: Outcome
+    values: Mapping[int, float] | None
+    objective: float | None
+    dual_bound: float | None
+
+    def value(self, variable: Any) -> float:
+        """The value of a Pyomo variable; its fixed value where it was not passed to the solver."""
+        if self.values is None:
+            raise Defect("a value is asked of an answer without a solution")
+        known = self.values.get(id(variable))
+        return float(known) if known is not None else float(variable.value or 0.0)
+
+
+class Compiled:
+    """A Pyomo model as arrays, and the way back to its variables."""
+
+    def __init__(self, model: pyo.ConcreteModel):
+        form = LinearStandardFormCompiler().write(model, mixed_form=True)
+        self.model = model  # keeps the variables alive, whose ids are the keys of answers
+        self.columns = list(form.columns)
+        self.offset = float(np.asarray(form.c_offset).ravel()[0])
+        lp = highspy.HighsLp()
+        rows, columns = form.A.shape
+        lp.num_row_, lp.num_col_ = rows, columns
+        lp.col_cost_ = np.asarray(form.c.todense(), dtype=float).ravel()
+        lp.col_lower_ = np.array([-math.inf if v.lb is None else v.lb for v in self.columns], dtype=float)
+        lp.col_upper_ = np.array([math.inf if v.ub is None else v.ub for v in self.columns], dtype=float)
+        kinds = np.array([entry.bound_type for entry in form.rows], dtype=int)
+        rhs = np.asarray(form.rhs, dtype=float)
+        lp.row_lower_ = np.where(kinds == 1, -math.inf, rhs)
+        lp.row_upper_ = np.where(kinds == -1, math.inf, rhs)
+        lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        lp.a_matrix_.start_ = form.A.indptr.astype(np.int32)
+        lp.a_matrix_.index_ = form.A.indices.astype(np.int32)
+        lp.a_matrix_.value_ = form.A.data.astype(float)
+        lp.offset_ = self.offset
+        integer, continuous = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
+        lp.integrality_ = [continuous if v.is_continuous() else integer for v in self.columns]
+        self.lp = lp
+        self.num_columns, self.num_rows = columns, rows
+
+    def solve(
+        self,
+        *,
+        time_limit_s: float | None,
+        gap: float,
+        seed: int,
+        threads: int,
+        start: Mapping[int, float] | None = None,
+        on_progress: Callable[[float | None, float | None], None] | None = None,
+        relaxed: bool = False,
+    ) -> Answer:
+        """Solve the model, or its LP relaxation; `start` gives values by variable id and may be partial."""
+        if self.num_columns == 0:
+            return Answer("optimal", {}, self.offset, self.offset) if self.num_rows == 0 else Answer(
+                "infeasible", None, None, None
+            )
+        highs = highspy.Highs()
+        options: dict[str, object] = {
+            "output_flag": False,
+            "mip_rel_gap": gap,
+            "mip_abs_gap": 1e-9,
+            "random_seed": seed,
+            "threads": threads,
+            "solve_relaxation": relaxed,
+        }
+        if time_limit_s is not None:
+            options["time_limit"] = max(0.0, time_limit_s)
+        for name, value in options.items():
+            _must(highs.setOptionValue(name, value), f"option {name}")
+        highs.HandleUserInterrupt = True
+        _must(highs.passModel(self.lp), "the model")
+        if start is not None and not relaxed:
+            self._pass_start(highs, start)
+        return self._run(highs, on_progress, relaxed)
+
+    def _pass_start(self, highs: Any, start: Mapping[int, float]) -> None:
+        known = [(k, start[id(v)]) for k, v in enumerate(self.columns) if id(v) in start]
+        if not known:
+            return
+        index = np.array([k for k, _ in known], dtype=np.int32)
+        values = np.array([value for _, value in known], dtype=float)
+        highs.setSolution(len(known), index, values)
+
+    def _run(self, highs: Any, on_progress: Callable[..., None] | None, relaxed: bool) -> Answer:
+        live: dict[str, float] = {}
+        best: list[np.ndarray] = []
+
+        def follow(event: Any) -> None:
+            live.update(incumbent=event.data_out.mip_primal_bound, bound=event.data_out.mip_dual_bound)
+
+        def improve(event: Any) -> None:
+            best[:] = [np.array(event.data_out.mip_solution, dtype=float)]
+
+        if not relaxed:
+            highs.cbMipInterrupt += follow
+            highs.cbMipImprovingSolution += improve
+        interrupted = False
+        highs.startSolve()
+        while True:
+            try:
+                done, _ = highs.wait(0.1)
+                if on_progress is not None and live:
+                    on_progress(_finite(live["incumbent"]), _finite(live["bound"]))
+                if done:
+                    break
+            except KeyboardInterrupt:
+                interrupted = True
+                highs.cancelSolve()
+        return self._answer(highs, best, interrupted, relaxed)
+
+    def _answer(self, highs: Any, best: list[np.ndarray], interrupted: bool, relaxed: bool) -> Answer:
+        status = highs.getModelStatus()
+        info = highs.getInfo()
+        if status in (highspy.HighsModelStatus.kInfeasible, highspy.HighsModelStatus.kUnboundedOrInfeasible):
+            # Every variable of the formulation that costs less than nothing is bounded, so it is never unbounded.
+            return Answer("infeasible", None, None, None)
+        solution = highs.getSolution()
+        values: np.ndarray | None = np.array(solution.col_value, dtype=float) if solution.value_valid else None
+        if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+            values = best[0] if best and not relaxed else None
+        known = None if values is None else {id(v): x for v, x in zip(self.columns, values.tolist(), strict=True)}
+        objective = None
+        if values is not None:
+            objective = float(np.asarray(self.lp.col_cost_) @ values) + self.offset
+        optimal = status == highspy.HighsModelStatus.kOptimal
+        bound = objective if relaxed and optimal else None if relaxed else _finite(info.mip_dual_bound)
+        if optimal and bound is None:
+            bound = objective  # no integers were left: the LP's value is the bound
+        outcome: Outcome = "optimal" if optimal else "interrupted" if interrupted else "stopped"
+        return Answer(outcome, known, objective, bound)
+
+
+def _must(status: Any, what: str) -> None:
+    if status == highspy.HighsStatus.kError:
+        raise Defect(f"HiGHS refuses {what}")
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) and abs(value) < 1e30 else None

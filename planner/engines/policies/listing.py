@@ -1,0 +1,148 @@
+"""List scheduling: jobs one after the other in some order, each at the start that adds least to the cost.
+
+The fallback that always gives a plan where one is easy to find, the start of the exact engine, and a baseline. Several orders
+are tried and then improved by taking a job off and putting it back where it is cheapest now.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from models.precedence import precedence_graph
+from models.starts import Starts
+from planner.engines.assemble import cost_of
+from planner.engines.schedule import Schedule
+
+Order = Callable[[Starts, int], float]
+
+
+def _shortest(starts: Starts, j: int) -> int:
+    return min((starts.rows[r].duration for r in starts.rows_of_job[j]), default=0)
+
+
+def _largest(starts: Starts, j: int) -> float:
+    return max((_size(starts, r) for r in starts.rows_of_job[j]), default=0.0)
+
+
+def _size(starts: Starts, r: int) -> float:
+    row = starts.rows[r]
+    pool = starts.instance.pools[row.pool]
+    return row.mode.num_nodes * row.mode.slices / (pool.gpus_per_node * pool.slices_per_gpu) * row.duration
+
+
+def by_due_date(starts: Starts, j: int) -> float:
+    """Earliest due date or deadline first (EDF)."""
+    job = starts.instance.jobs[j]
+    return min((time for time in (job.due, job.deadline) if time is not None), default=float("inf"))
+
+
+def by_slack(starts: Starts, j: int) -> float:
+    """Least time between the earliest completion and the due date first."""
+    job = starts.instance.jobs[j]
+    return by_due_date(starts, j) - job.release - _shortest(starts, j) * starts.instance.slot
+
+
+def by_weight(starts: Starts, j: int) -> float:
+    """Highest price of being late first."""
+    return -starts.instance.jobs[j].weight
+
+
+def by_size(starts: Starts, j: int) -> float:
+    """Largest share of a pool's node-time first: the small ones fill what is left."""
+    return -_largest(starts, j)
+
+
+ORDERS: dict[str, Order] = {"due": by_due_date, "slack": by_slack, "weight": by_weight, "size": by_size}
+
+
+def list_schedule(starts: Starts, order: Order) -> Schedule | None:
+    """Every job in the order, after its predecessors and kept runs first; None where a job that must run finds no room."""
+    schedule = Schedule(starts)
+    for j in sequence(starts, order):
+        if not insert(schedule, j):
+            return None
+    return schedule
+
+
+def insert(schedule: Schedule, j: int) -> bool:
+    """Schedule a job at its cheapest start, or reject it where that is cheaper; whether the plan is still whole."""
+    job = schedule.instance.jobs[j]
+    before = [schedule.instance.job_index[name] for name in job.after]
+    reject = job.reject_cost
+    if any(i not in schedule.chosen for i in before):
+        return reject is not None
+    step = schedule.cheapest(j, max((schedule.completion(i) for i in before), default=0))
+    if step is None or (reject is not None and reject < step.cost):
+        return reject is not None
+    schedule.put(j, step)
+    return True
+
+
+def sequence(starts: Starts, order: Order) -> list[int]:
+    """The jobs by the order, each after its predecessors; jobs that stay where they run come first."""
+    graph = precedence_graph(starts.instance)
+    waiting = {j: graph.in_degree(j) for j in graph}
+    keys = {j: (starts.instance.jobs[j].running is None, order(starts, j), j) for j in graph}
+    ready = sorted((j for j in graph if not waiting[j]), key=keys.__getitem__)
+    done: list[int] = []
+    while ready:
+        j = ready.pop(0)
+        done.append(j)
+        for k in graph.successors(j):
+            waiting[k] -= 1
+            if not waiting[k]:
+                ready.append(k)
+        ready.sort(key=keys.__getitem__)
+    return done
+
+
+def best_list_schedule(starts: Starts, *, deadline: float | None = None, rounds: int = 3) -> Schedule | None:
+    """The cheapest over all orders, improved; the work is fixed and `deadline` (a monotonic time) only cuts it short."""
+    best: Schedule | None = None
+    best_cost = float("inf")
+    for order in ORDERS.values():
+        schedule = list_schedule(starts, order)
+        if schedule is not None and (cost := cost_of(schedule).cost) < best_cost:
+            best, best_cost = schedule, cost
+        if deadline is not None and time.monotonic() > deadline and best is not None:
+            break
+    if best is not None:
+        improve(best, rounds=rounds, deadline=deadline)
+    return best
+
+
+def improve(schedule: Schedule, *, rounds: int, deadline: float | None = None) -> None:
+    """Take each job off and put it back where it is cheapest now, until a round changes nothing.
+
+    What a job's removal saves is not known to the marginal prices (a peak of bandwidth, the last reader of a cache), so
+    each change is judged by the whole cost and taken back where it does not pay.
+    """
+    cost = cost_of(schedule).cost
+    successors = precedence_graph(schedule.instance)
+    for _ in range(rounds):
+        before = cost
+        for j in np.argsort([-s.cost for _, s in sorted(schedule.chosen.items())], kind="stable").tolist():
+            job = sorted(schedule.chosen)[j] if j < len(schedule.chosen) else None
+            if job is None or any(k in schedule.chosen for k in successors.successors(job)):
+                continue
+            old = schedule.drop(job)
+            if insert(schedule, job) and schedule.chosen.get(job) == old:
+                continue
+            new_cost = cost_of(schedule).cost if _is_whole(schedule, job) else float("inf")
+            if new_cost < cost - 1e-9 * max(1.0, cost):
+                cost = new_cost
+            else:
+                if job in schedule.chosen:
+                    schedule.drop(job)
+                schedule.put(job, old)
+            if deadline is not None and time.monotonic() > deadline:
+                return
+        if cost >= before:
+            return
+
+
+def _is_whole(schedule: Schedule, job: int) -> bool:
+    return job in schedule.chosen or schedule.instance.jobs[job].reject_cost is not None

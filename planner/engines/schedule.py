@@ -1,0 +1,188 @@
+"""A schedule on nodes under construction: what each job does, what that takes, and the cheapest next step.
+
+All engines and policies build on it. It is exact in what it allows; the prices by which it chooses are marginal ones (nodes
+not yet paid, bandwidth beyond what is bought, a cache not yet filled).
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from models import grid
+from models.starts import Row, Starts
+from planner.engines.timeline import PoolTimeline, Spot
+
+
+@dataclass(frozen=True)
+class Step:
+    """A start on its nodes, and about what it adds to the cost."""
+
+    row: int
+    slot: int
+    spot: Spot
+    cost: float
+
+
+class SiteStorage:
+    """Bandwidth and cache of one site as the schedule uses them."""
+
+    def __init__(self, starts: Starts, s: int):
+        self.site = starts.instance.sites[s]
+        self.used = np.zeros(starts.num_slots)
+        self.hours = grid.billed_hours(starts.instance, self.site, starts.num_slots)
+        self.cap = grid.bandwidth_cap(self.site)
+        self.levels: dict[int, int] = {}
+        self.readers: Counter[int] = Counter()
+        self.cache_free = self.site.storage.cache_capacity
+
+    def bandwidth_cost(self, peaks: np.ndarray) -> np.ndarray:
+        """P(B) for the billed hours, for several B."""
+        pieces = grid.tariff_pieces(self.site)
+        if not pieces:
+            return np.zeros_like(peaks)
+        price = np.min([alpha + beta * peaks for alpha, beta in pieces], axis=0)
+        return np.where(peaks > 0, price * self.hours, 0.0)
+
+
+class Schedule:
+    """Starts on nodes; `put` and `drop` keep every sum up to date."""
+
+    def __init__(self, starts: Starts):
+        self.starts, self.instance, self.num_slots = starts, starts.instance, starts.num_slots
+        self.pools = [PoolTimeline(self.instance, p, self.num_slots) for p in range(len(self.instance.pools))]
+        self.storage = [SiteStorage(starts, s) for s in range(len(self.instance.sites))]
+        self.links = {
+            (self.instance.site_index[link.source], self.instance.site_index[link.target]): (
+                np.zeros(self.num_slots),
+                math.inf if link.bandwidth is None else link.bandwidth,
+            )
+            for link in self.instance.network
+        }
+        self.chosen: dict[int, Step] = {}
+
+    def completion(self, j: int) -> int:
+        """The slot edge at which a scheduled job completes."""
+        step = self.chosen[j]
+        return step.slot + self.starts.rows[step.row].duration
+
+    def cheapest(self, j: int, earliest: int = 0) -> Step | None:
+        """The start of a job that adds least to the cost, no earlier than some slot; None where it finds no room.
+
+        Of equal costs the earliest completion wins, so that idle capacity is left behind rather than ahead.
+        """
+        best: tuple[float, int] | None = None
+        found: Step | None = None
+        for r in self.starts.rows_of_job[j]:
+            row = self.starts.rows[r]
+            step = self.offer(r, row.slots[row.slots >= earliest])
+            if step is None:
+                continue
+            key = (round(step.cost, 9), step.slot + row.duration)
+            if best is None or key < best:
+                best, found = key, step
+        return found
+
+    def offer(self, r: int, slots: np.ndarray) -> Step | None:
+        """The cheapest of some start slots of a row."""
+        row = self.starts.rows[r]
+        if not len(slots):
+            return None
+        costs = row.costs[np.searchsorted(row.slots, slots)] + self._storage_cost(row, slots)
+        if row.kept:
+            spot = self._kept_spot(row)
+            return Step(r, 0, spot, float(costs[0])) if np.isfinite(costs[0]) and self._is_free(row, spot) else None
+        if not np.isfinite(costs).any():
+            return None
+        offer = self.pools[row.pool].offer(row.mode, slots)
+        costs = costs + offer.cost
+        k = int(np.argmin(costs))
+        return Step(r, int(slots[k]), offer.spot(k), float(costs[k])) if np.isfinite(costs[k]) else None
+
+    def _kept_spot(self, row: Row) -> Spot:
+        running = self.instance.jobs[row.job].running
+        assert running is not None
+        if row.mode.is_small and self.pools[row.pool].sharing:
+            return (running.places[0].node, running.places[0].gpus[0])
+        return tuple(place.node for place in running.places)
+
+    def _is_free(self, row: Row, spot: Spot) -> bool:
+        """Whether a kept run's own place has room; kept runs go first, so only a broken order makes this false."""
+        timeline = self.pools[row.pool]
+        if row.mode.is_small and timeline.sharing:
+            used = timeline.slices[spot[0], spot[1], : row.duration]
+            return bool((used + row.mode.slices <= timeline.pool.slices_per_gpu).all())
+        per_node = timeline.pool.gpus_per_node if row.mode.is_gang else max(1, row.mode.gpus)
+        taken = timeline.taken(np.array(spot))[:, : row.duration]
+        return bool((taken + per_node <= timeline.pool.gpus_per_node).all())
+
+    def _storage_cost(self, row: Row, slots: np.ndarray) -> np.ndarray:
+        """What reading adds: bandwidth beyond the peak so far, or a cache that is not there yet."""
+        cost = np.zeros(len(slots))
+        if row.dataset < 0:
+            return cost
+        storage = self.storage[row.site]
+        if row.link_rate > 0:
+            peak = np.max(storage.used, initial=0.0)
+            after = np.maximum(peak, _window_max(storage.used, slots, row.duration) + row.link_rate)
+            cost = storage.bandwidth_cost(after) - storage.bandwidth_cost(np.array([peak]))
+            cost = np.where(after > storage.cap * (1 + 1e-9), np.inf, cost)
+            if row.link is not None:
+                used, cap = self.links[row.link]
+                through = _window_max(used, slots, row.duration) + row.link_rate
+                cost = np.where(through > cap * (1 + 1e-9), np.inf, cost)
+        if row.level > 0:
+            cost = cost + self._cache_cost(row)
+        return cost
+
+    def _cache_cost(self, row: Row) -> float:
+        storage = self.storage[row.site]
+        level = storage.levels.get(row.dataset)
+        if level is not None:
+            return 0.0 if level == row.level else math.inf
+        gb = self.instance.datasets[row.dataset].size * row.cached
+        if gb > storage.cache_free * (1 + 1e-9):
+            return math.inf
+        link = self.instance.links.get((self.instance.datasets[row.dataset].home, storage.site.id))
+        staged = gb * link.price if link is not None else 0.0
+        return gb * storage.site.storage.cache_price * storage.hours + staged
+
+    def put(self, j: int, step: Step) -> None:
+        """Schedule a job."""
+        self._account(step, +1)
+        self.chosen[j] = step
+
+    def drop(self, j: int) -> Step:
+        """Take a job off again."""
+        step = self.chosen.pop(j)
+        self._account(step, -1)
+        return step
+
+    def _account(self, step: Step, sign: int) -> None:
+        row = self.starts.rows[step.row]
+        window = slice(step.slot, step.slot + row.duration)
+        self.pools[row.pool].take(row, step.slot, step.spot, sign)
+        if row.dataset < 0:
+            return
+        storage = self.storage[row.site]
+        if row.link_rate > 0:
+            storage.used[window] += sign * row.link_rate
+            if row.link is not None:
+                self.links[row.link][0][window] += sign * row.link_rate
+        if row.level > 0:
+            gb = self.instance.datasets[row.dataset].size * row.cached
+            storage.readers[row.dataset] += sign
+            if sign > 0 and storage.readers[row.dataset] == 1:
+                storage.levels[row.dataset] = row.level
+                storage.cache_free -= gb
+            elif sign < 0 and storage.readers[row.dataset] == 0:
+                del storage.levels[row.dataset]
+                storage.cache_free += gb
+
+
+def _window_max(values: np.ndarray, slots: np.ndarray, duration: int) -> np.ndarray:
+    windows = np.lib.stride_tricks.sliding_window_view(values, duration)
+    return np.asarray(windows[slots].max(axis=1))

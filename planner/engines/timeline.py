@@ -1,0 +1,184 @@
+"""What runs on which node in which slot: finds room for a run, and takes it.
+
+Whole GPUs of a node have no index here. Runs that share a GPU are put on one of the node's *shared* GPUs, which count as taken
+while anything runs on them. Both are intervals in time, and intervals never needing more than the GPUs of the
+node at once can always be given fixed GPUs (an interval graph is perfect), so the indices can wait until the end
+(`assign_gpus` of `placement`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from models import grid
+from models.domain.instance import Instance
+from models.domain.modes import Mode
+from models.rentals import NodeRules, cheapest_intervals
+from models.starts import Row
+
+Spot = tuple[int, ...]
+"""Nodes of a run; for a share followed by the shared GPU: (node, gpu)."""
+
+
+def window_any(mask: np.ndarray, slots: np.ndarray, duration: int) -> np.ndarray:
+    """Whether anything is true in [t, t + duration) for each t of `slots`; the last axis is time."""
+    sums = np.zeros((*mask.shape[:-1], mask.shape[-1] + 1), dtype=np.int32)
+    np.cumsum(mask, axis=-1, out=sums[..., 1:])
+    return np.asarray(sums[..., slots + duration] > sums[..., slots])
+
+
+def window_sum(values: np.ndarray, slots: np.ndarray, duration: int) -> np.ndarray:
+    """Sums over [t, t + duration) for each t of `slots`; the last axis is time."""
+    sums = np.zeros((*values.shape[:-1], values.shape[-1] + 1))
+    np.cumsum(values, axis=-1, out=sums[..., 1:])
+    return np.asarray(sums[..., slots + duration] - sums[..., slots])
+
+
+@dataclass
+class Offer:
+    """The cheapest place for each start slot: its extra node cost (infinite where there is none), and node."""
+
+    cost: np.ndarray
+    nodes: list[np.ndarray]
+    """Per node of the run, shape (slots,); for a share also the shared GPU."""
+
+    def spot(self, k: int) -> Spot:
+        """The place for the k-th slot."""
+        return tuple(int(nodes[k]) for nodes in self.nodes)
+
+
+class PoolTimeline:
+    """The nodes of one pool over all slots."""
+
+    def __init__(self, instance: Instance, p: int, num_slots: int):
+        pool = instance.pools[p]
+        self.pool, self.num_slots = pool, num_slots
+        self.rules = NodeRules.of(instance, p, num_slots)
+        self.usable = grid.usable(instance, pool, num_slots)
+        shape = (pool.nodes, num_slots)
+        self.whole = np.zeros(shape, dtype=np.int16)
+        self.sharing = pool.slices_per_gpu > 1
+        per_gpu = (pool.nodes, pool.gpus_per_node if self.sharing else 0, num_slots)
+        self.slices = np.zeros(per_gpu, dtype=np.int16)
+        self.memory = np.zeros(per_gpu)
+        self.cores = np.zeros(shape, dtype=np.int32) if pool.cpu_cores is not None else None
+        self.ram = np.zeros(shape) if pool.ram is not None else None
+        self.paid = np.zeros(shape, dtype=bool)
+        self.count = np.zeros(pool.nodes, dtype=np.int32)
+        _, self.kind = np.unique(
+            np.column_stack([self.usable, self.rules.available, self.rules.on_at_start]), axis=0, return_inverse=True
+        )
+
+    def _candidates(self, number: int) -> np.ndarray:
+        """Nodes worth looking at: those in use, and of each kind of empty node as many as a run takes."""
+        used = np.flatnonzero(self.count)
+        empty = np.flatnonzero(self.count == 0)
+        first: list[int] = []
+        for kind in np.unique(self.kind[empty]):
+            first += empty[self.kind[empty] == kind][:number].tolist()
+        return np.sort(np.concatenate([used, np.array(first, dtype=int)])).astype(int)
+
+    def taken(self, nodes: np.ndarray) -> np.ndarray:
+        """GPUs of some nodes that are taken, shape (len(nodes), T)."""
+        gpus = self.whole[nodes].astype(np.int32)
+        if self.sharing:
+            gpus += (self.slices[nodes] > 0).sum(axis=1)
+        return gpus
+
+    def offer(self, mode: Mode, slots: np.ndarray) -> Offer:
+        """The cheapest place for a run in this mode from each of some slots."""
+        nodes = self._candidates(mode.num_nodes)
+        blocked = ~self.usable[nodes]
+        taken = self.taken(nodes)
+        if mode.is_gang:
+            blocked |= taken > 0
+        elif not mode.is_small or not self.sharing:
+            blocked |= taken + max(1, mode.gpus) > self.pool.gpus_per_node
+        if not mode.is_gang and self.cores is not None:
+            blocked |= self.cores[nodes] + mode.cpu_cores > (self.pool.cpu_cores or 0)
+        if not mode.is_gang and self.ram is not None:
+            blocked |= self.ram[nodes] + mode.ram_gb > (self.pool.ram or 0.0) * (1 + 1e-12)
+        cost = self._node_cost(nodes, slots, mode.duration)
+        cost[window_any(blocked, slots, mode.duration)] = np.inf
+        # A nearly full node is better left to fill up: of equal cost the one with the fewest GPUs to spare.
+        spare = self.pool.gpus_per_node - window_sum(taken, slots, mode.duration) / mode.duration
+        order = cost + 1e-9 * spare
+        if mode.is_small and self.sharing:
+            return self._offer_share(mode, slots, nodes, taken, cost, order)
+        if mode.num_nodes == 1:
+            best = np.argmin(order, axis=0)
+            return Offer(np.take_along_axis(cost, best[None], 0)[0], [nodes[best]])
+        if len(nodes) < mode.num_nodes:
+            return Offer(np.full(len(slots), np.inf), [np.zeros(len(slots), dtype=int)] * mode.num_nodes)
+        best = np.argsort(order, axis=0, kind="stable")[: mode.num_nodes]
+        return Offer(np.take_along_axis(cost, best, 0).sum(axis=0), [nodes[row] for row in best])
+
+    def _offer_share(
+        self, mode: Mode, slots: np.ndarray, nodes: np.ndarray, taken: np.ndarray, cost: np.ndarray, order: np.ndarray
+    ) -> Offer:
+        used = self.slices[nodes]
+        blocked = used + mode.slices > self.pool.slices_per_gpu
+        if self.pool.gpu_memory is not None:
+            blocked |= self.memory[nodes] + mode.memory_gb > self.pool.gpu_memory * (1 + 1e-12)
+        # A shared GPU that is empty in a slot becomes a taken one, for which the node must have room.
+        blocked |= (used == 0) & (taken[:, None, :] >= self.pool.gpus_per_node)
+        full = window_any(blocked, slots, mode.duration)
+        fresh = window_sum(used == 0, slots, mode.duration) / mode.duration
+        ranked = np.where(full, np.inf, order[:, None, :] + 1e-6 * fresh)
+        flat = ranked.reshape(-1, len(slots))
+        best = np.argmin(flat, axis=0)
+        node, gpu = np.divmod(best, self.pool.gpus_per_node)
+        value = cost[node, np.arange(len(slots))]
+        value = np.where(np.isfinite(np.take_along_axis(flat, best[None], 0)[0]), value, np.inf)
+        return Offer(value, [nodes[node], gpu])
+
+    def _node_cost(self, nodes: np.ndarray, slots: np.ndarray, duration: int) -> np.ndarray:
+        """About what a run adds to the cost of each node: slots not yet paid, and for a node that is off nearby its
+        boot and the rest of its last block."""
+        price = self.rules.price[: self.num_slots]
+        cost = window_sum(np.where(self.paid[nodes], 0.0, price), slots, duration)
+        if self.rules.is_plain:
+            return cost
+        before = np.maximum(slots - 1, 0)
+        joined = self.paid[np.ix_(nodes, before)] | self.paid[np.ix_(nodes, slots)]
+        warm = self.rules.on_at_start[nodes][:, None] & (slots == 0)[None, :]
+        boot = np.where(joined | warm, 0, self.rules.boot)
+        billed = -(-(duration + boot) // self.rules.block) * self.rules.block - duration
+        rest = np.where(joined, 0, billed)
+        return cost + rest * price[slots][None, :]
+
+    def take(self, row: Row, slot: int, spot: Spot, sign: int = 1) -> None:
+        """Put a run on its nodes, or (sign -1) take it off again."""
+        mode, window = row.mode, slice(slot, slot + row.duration)
+        nodes = list(spot[:1] if mode.is_small and self.sharing else spot)
+        if mode.is_small and self.sharing:
+            self.slices[spot[0], spot[1], window] += sign * mode.slices
+            self.memory[spot[0], spot[1], window] += sign * mode.memory_gb
+            if sign < 0 and not self.slices[spot[0], spot[1]].any():
+                self.memory[spot[0], spot[1]] = 0.0
+        else:
+            per_node = self.pool.gpus_per_node if mode.is_gang else max(1, mode.gpus)
+            self.whole[nodes, window] += sign * per_node
+        if self.cores is not None:
+            self.cores[nodes, window] += sign * (int(self.pool.cpu_cores or 0) if mode.is_gang else mode.cpu_cores)
+        if self.ram is not None:
+            self.ram[nodes, window] += sign * ((self.pool.ram or 0.0) if mode.is_gang else mode.ram_gb)
+        self.count[nodes] += sign
+        for node in nodes:
+            self._pay(node)
+
+    def busy(self, node: int) -> np.ndarray:
+        """Whether anything runs on a node in each slot, shape (T,)."""
+        busy = self.whole[node] > 0
+        return busy | (self.slices[node] > 0).any(axis=0) if self.sharing else busy
+
+    def _pay(self, node: int) -> None:
+        busy = self.busy(node)
+        if self.rules.is_plain:
+            self.paid[node] = busy
+            return
+        self.paid[node] = False
+        for begin, end in cheapest_intervals(self.rules, node, busy):
+            self.paid[node, begin : self.rules.billed_end(begin, end)] = True

@@ -1,0 +1,214 @@
+"""Rows of character cells: a time axis, bars and marks, in Unicode or in ASCII, as wide as the terminal.
+
+What a bar means never hangs on colour alone: rented and owned nodes have different fillings, late jobs end
+in "!".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from rich.cells import cell_len, get_character_cell_size, set_cell_size
+from rich.text import Text
+
+from planner.report.text import Clock, clean
+
+OWNED, BURST, LATE, FAINT = "cyan", "magenta", "bold red", "dim"
+_STEPS_S = [60 * m for m in (1, 2, 5, 10, 15, 30)] + [3600 * h for h in (1, 2, 3, 6, 12)]
+_STEPS_S += [86400 * d for d in (1, 2, 7, 14, 28, 91, 364)]
+_DAY_S = 86400
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """How wide a drawing may be, and whether it is limited to ASCII."""
+
+    width: int = 100
+    ascii_only: bool = False
+
+    def pick(self, unicode: str, plain: str) -> str:
+        """One of two spellings."""
+        return plain if self.ascii_only else unicode
+
+    def name(self, text: str) -> str:
+        """A name from outside, safe to print here."""
+        return clean(text, self.ascii_only)
+
+    def crop(self, text: str, width: int) -> str:
+        """A safe name in exactly `width` cells; what does not fit is cut, and the cut is shown."""
+        safe = self.name(text)
+        if cell_len(safe) > width > 0:
+            return set_cell_size(safe, width - 1) + self.pick("…", "~")
+        return set_cell_size(safe, width)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A stretch of time in which a job runs; the detail is left away where there is no room for it."""
+
+    start: float
+    end: float
+    text: str
+    detail: str = ""
+    is_late: bool = False
+    is_burst: bool = False
+
+    @property
+    def style(self) -> str:
+        """Colour of the bar."""
+        return LATE if self.is_late else BURST if self.is_burst else OWNED
+
+
+class Row:
+    """Cells of one line; wide characters take two of them."""
+
+    def __init__(self, width: int, fill: str = " ", style: str = ""):
+        self.chars = [fill] * width
+        self.styles = [style] * width
+
+    def put(self, column: int, text: str, style: str = "") -> None:
+        """Write from a column on; what would stick out on either side is left away."""
+        for char in text:
+            size = get_character_cell_size(char)
+            if size == 0:
+                if 0 < column <= len(self.chars):
+                    self.chars[column - 1] += char
+                continue
+            if column >= 0 and column + size <= len(self.chars):
+                for cell in range(column, column + size):
+                    self._free(cell)
+                    self.chars[cell], self.styles[cell] = "", style
+                self.chars[column] = char
+            column += size
+
+    def _free(self, column: int) -> None:
+        """Blank both halves of a wide character of which one is about to be overwritten."""
+        if self.chars[column] == "":
+            self.chars[column - 1] = " "
+        elif column + 1 < len(self.chars) and self.chars[column + 1] == "" and self.chars[column] != "":
+            self.chars[column + 1] = " "
+
+    def text(self, label: str = "", label_style: str = "") -> Text:
+        """The line, without blanks at its end."""
+        line = Text(label, style="", no_wrap=True, overflow="ignore", end="\n")
+        if label_style:
+            line.stylize(label_style)
+        for char, style in zip(self.chars, self.styles, strict=True):
+            line.append(char, style or None)
+        line.rstrip()
+        return line
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Slots laid out over columns."""
+
+    clock: Clock
+    num_slots: int
+    columns: int
+
+    def column(self, slot: float) -> int:
+        """The column nearest to a slot's edge."""
+        return round(slot * self.columns / max(1, self.num_slots))
+
+    def span(self, bar: Bar) -> tuple[int, int]:
+        """First column of a bar and the one after its last; at least one, within the axis."""
+        first = min(self.column(bar.start), self.columns - 1)
+        return first, max(first + 1, min(self.columns, self.column(bar.end)))
+
+    @property
+    def column_s(self) -> float:
+        """Seconds in a column."""
+        return self.num_slots * self.clock.slot_s / max(1, self.columns)
+
+    def lines(self, canvas: Canvas, indent: int) -> list[Text]:
+        """Dates above, times of day below; each label stands right of its tick."""
+        step = next((s for s in _STEPS_S if s >= 8 * self.column_s), _STEPS_S[-1] * 4)
+        dates, times = Row(self.columns), Row(self.columns)
+        tick = canvas.pick("╷", "|")
+        free = 0
+        for moment in self._ticks(min(step, _DAY_S) if step < _DAY_S else step):
+            column = self.column((moment - self.clock.start).total_seconds() / self.clock.slot_s)
+            if column >= self.columns:
+                break
+            is_day = moment.hour == moment.minute == 0
+            if step < _DAY_S:
+                times.put(column, f"{tick}{moment:%H:%M}", FAINT)
+            else:
+                times.put(column, f"{tick}{_day(moment)}", FAINT)
+            if is_day and step < _DAY_S and column >= free:
+                dates.put(column, f"{tick}{moment:%a} {_day(moment)}")
+                free = column + 12
+        if step >= _DAY_S:
+            dates.put(0, f"from {self.clock.slot(0)}")
+        elif all(char == " " for char in dates.chars[:14]):
+            dates.put(0, f"{self.clock.start:%a} {_day(self.clock.start)}")
+        return [dates.text(" " * indent), times.text(" " * indent)]
+
+    def _ticks(self, step_s: float) -> Iterable[datetime]:
+        """Round moments from the start on: multiples of the step after a midnight."""
+        midnight = self.clock.start.replace(hour=0, minute=0, second=0, microsecond=0)
+        into_day = (self.clock.start - midnight).total_seconds()
+        moment = midnight + timedelta(seconds=-(-into_day // step_s) * step_s)
+        for _ in range(self.columns + 1):
+            yield moment
+            moment += timedelta(seconds=step_s)
+
+
+def _day(moment: datetime) -> str:
+    return f"{moment.day} {moment:%b}"
+
+
+def draw_bar(row: Row, axis: Axis, bar: Bar, canvas: Canvas) -> None:
+    """[name━━━] on owned nodes, [name┅┅┅] on rented ones, ! at the end of a late job."""
+    first, last = axis.span(bar)
+    width = last - first
+    fill = canvas.pick("┅", "~") if bar.is_burst else canvas.pick("━", "=")
+    close = "!" if bar.is_late else "]"
+    if width == 1:
+        row.put(
+            first,
+            "!" if bar.is_late else canvas.pick("╍", "~") if bar.is_burst else canvas.pick("▪", "#"),
+            bar.style,
+        )
+        return
+    room = width - 2
+    label = canvas.name(bar.text + bar.detail)
+    if cell_len(label) > room:
+        label = canvas.name(bar.text)
+    if cell_len(label) > room:
+        # A name cut to a letter or two tells nothing and looks like another job.
+        label = canvas.crop(bar.text, room) if room >= 4 else ""
+    row.put(first, "[" + label + fill * (room - cell_len(label)) + close, bar.style)
+
+
+def lanes(bars: Sequence[Bar], axis: Axis) -> list[list[Bar]]:
+    """Bars in as few rows as possible so that none covers another as drawn."""
+    rows: list[list[Bar]] = []
+    ends: list[int] = []
+    for bar in sorted(bars, key=lambda bar: (bar.start, -bar.end, bar.text)):
+        first, last = axis.span(bar)
+        lane = next((k for k, end in enumerate(ends) if end <= first), None)
+        if lane is None:
+            rows.append([bar])
+            ends.append(last)
+        else:
+            rows[lane].append(bar)
+            ends[lane] = last
+    return rows
+
+
+def strip(levels: Sequence[float], axis: Axis, canvas: Canvas) -> Row:
+    """A load by slot as a row of columns of growing height, relative to its peak."""
+    steps = canvas.pick(" ▁▂▃▄▅▆▇█", " .:-=+*#@")
+    peak = max(levels, default=0.0)
+    row = Row(axis.columns)
+    for column in range(axis.columns):
+        first = column * axis.num_slots // axis.columns
+        last = max(first + 1, -(-(column + 1) * axis.num_slots // axis.columns))
+        level = max(levels[first:last], default=0.0)
+        if peak > 0 and level > 0:
+            row.put(column, steps[max(1, round(8 * level / peak))], OWNED)
+    return row

@@ -1,0 +1,118 @@
+"""A plan on a page: what it costs, what is proven, which jobs suffer, and when what runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from planner.report.canvas import LATE, Canvas
+from planner.report.facts import Facts
+from planner.report.gantt import View, gantt
+from planner.report.tables import (
+    cell,
+    certificate_table,
+    cost_table,
+    job_table,
+    node_table,
+    pool_table,
+    storage_table,
+)
+from planner.report.text import hours, money, share
+
+NAMES_SHOWN = 8
+LANES_SHOWN = 10
+
+
+def summary(
+    facts: Facts,
+    canvas: Canvas,
+    wall_s: float | None = None,
+    out: str | None = None,
+    notes: Sequence[str] = (),
+) -> Iterator[RenderableType]:
+    """What `planner plan` prints."""
+    yield _headline(facts, canvas, wall_s, out)
+    yield Text("")
+    yield cost_table(facts, canvas)
+    yield Text("")
+    yield from gantt(facts, canvas, "pool", LANES_SHOWN)
+    for note in notes:
+        yield Text.assemble(("note: ", "bold"), canvas.name(note))
+
+
+def details(facts: Facts, canvas: Canvas, view: View) -> Iterator[RenderableType]:
+    """What `planner show` prints."""
+    yield certificate_table(facts, canvas)
+    yield _suffering(facts, canvas)
+    yield Text("")
+    yield cost_table(facts, canvas)
+    yield Text("")
+    yield from gantt(facts, canvas, view)
+    yield Text("")
+    yield {"pool": pool_table, "node": node_table, "job": job_table}[view](facts, canvas)
+    storage = storage_table(facts, canvas)
+    if storage is not None:
+        yield Text("")
+        yield storage
+    if facts.instance is None:
+        yield Text(
+            "\nWithout the instance, rented pools and due dates are not known; give --instance.", style="dim"
+        )
+
+
+def jobs_sentence(facts: Facts) -> str:
+    """50 (3 late, 1 rejected, 12 burst to rented nodes)."""
+    parts = [f"{len(facts.late)} late", f"{len(facts.plan.rejected)} rejected"]
+    if facts.burst is not None:
+        parts.append(f"{len(facts.burst)} burst to rented nodes")
+    return f"{facts.num_jobs:,} ({', '.join(parts)})"
+
+
+def gap_sentence(facts: Facts) -> str:
+    """What is proven, in words."""
+    plan = facts.plan
+    if plan.dual_bound is None:
+        return "unknown: no lower bound was found"
+    return f"{share(plan.gap)}: no plan can cost less than {money(plan.dual_bound, plan.currency)}"
+
+
+def _headline(facts: Facts, canvas: Canvas, wall_s: float | None, out: str | None) -> Table:
+    plan = facts.plan
+    made = Table.grid(padding=(0, 2))
+    made.add_column(style="dim")
+    made.add_column(overflow="fold")
+    took = "" if wall_s is None else f", {wall_s:.1f} s"
+    made.add_row("plan of", cell(plan.instance, canvas, "bold"))
+    made.add_row("status", Text(plan.status, style=LATE if plan.status == "interrupted" else "green"))
+    made.add_row("cost", Text(money(plan.cost, plan.currency), style="bold"))
+    made.add_row("gap", gap_sentence(facts))
+    made.add_row("engine", cell(f"{plan.engine}{took}, seed {plan.seed}", canvas))
+    made.add_row("jobs", jobs_sentence(facts))
+    for label, names in (("late", _late_names(facts)), ("rejected", list(plan.rejected))):
+        if names:
+            made.add_row("", cell(f"{label}: {_some(names)}", canvas, LATE))
+    if out is not None:
+        made.add_row("written to", cell(out, canvas))
+    return made
+
+
+def _suffering(facts: Facts, canvas: Canvas) -> Text:
+    lines = [f"jobs: {jobs_sentence(facts)}"]
+    if facts.late:
+        lines.append(f"late: {_some(_late_names(facts))}")
+    if facts.plan.rejected:
+        lines.append(f"rejected: {_some(facts.plan.rejected)}")
+    return Text("\n".join(canvas.name(line) for line in lines), overflow="fold")
+
+
+def _late_names(facts: Facts) -> list[str]:
+    by_name = {run.job: run.tardiness_h for run in facts.plan.runs}
+    return [f"{name} (by {hours(by_name[name])})" for name in facts.late]
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return ", ".join(names[:NAMES_SHOWN]) + more

@@ -1,0 +1,76 @@
+"""One door: an instance and limits in, a checked plan out."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import time
+
+from models.check import check
+from models.domain import Instance
+from models.errors import Defect, NoPlan
+from models.starts import all_starts
+from planner.engines.assemble import plan_of
+from planner.engines.base import Limits, Solution, Status
+from planner.engines.exact import ProvenInfeasible, Search, solve_by_list, solve_exactly
+from planner.horizon import num_slots_of
+
+ENGINES = ("auto", "exact", "fast")
+
+# Beyond this many starts the Pyomo model takes longer to build than people wait; `auto` then stays with the list.
+MOST_STARTS = 400_000
+
+
+def versions() -> dict[str, str]:
+    """Versions of everything that a plan depends on."""
+    packages = ("burstplan", "pyomo", "highspy", "numpy", "scipy")
+    found = {name: importlib.metadata.version(name) for name in packages}
+    return {**found, "python": platform.python_version()}
+
+
+def solve(instance: Instance, engine: str = "auto", limits: Limits | None = None) -> Solution:
+    """The cheapest plan found within the limits, checked, with its proof.
+
+    Raises Infeasible with its reasons, NoPlan where the limits were too tight, Defect where the program contradicts itself.
+    On Ctrl-C the best plan so far comes back with status "interrupted"; without one the KeyboardInterrupt goes on.
+    """
+    limits = limits or Limits()
+    if engine not in ENGINES:
+        raise ValueError(f"engine {engine!r} is none of {', '.join(ENGINES)}")
+    begun = time.monotonic()
+    starts = all_starts(instance, num_slots_of(instance))
+    search = Search(starts, limits, begun)
+    try:
+        solve_by_list(search)
+        if engine == "exact" or (engine == "auto" and starts.num_starts <= MOST_STARTS):
+            solve_exactly(search)
+    except KeyboardInterrupt:
+        if search.schedule is None:
+            raise
+        search.interrupted = True
+    except ProvenInfeasible as verdict:
+        from planner.engines.diagnose import explain
+
+        raise explain(instance, verdict.node_pools, limits) from None
+    if search.schedule is None:
+        raise NoPlan("no plan was found within the limits, and none was proven impossible; raise --time-limit")
+    return _finished(instance, search, begun)
+
+
+def _finished(instance: Instance, search: Search, begun: float) -> Solution:
+    assert search.schedule is not None
+    status: Status = "interrupted" if search.interrupted else "optimal" if search.is_proven() else "feasible"
+    plan = plan_of(
+        search.schedule,
+        status=status,
+        engine=search.engine,
+        seed=search.limits.seed,
+        versions=versions(),
+        dual_bound=search.dual_bound,
+        packing_cost=search.packing_cost,
+    )
+    report = check(instance, plan)
+    if not report.ok:
+        lines = "; ".join(violation.message for violation in report.violations[:5])
+        raise Defect(f"the plan of engine {search.engine} fails its check: {lines}")
+    return Solution(plan, time.monotonic() - begun, tuple(search.notes), tuple(search.trajectory))

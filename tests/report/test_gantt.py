@@ -1,0 +1,150 @@
+"""Charts: bars stand where the slots are, marks do not hang on colour, rows fit the page."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from planner.report.canvas import Axis, Bar, Canvas, Row, draw_bar, lanes, strip
+from planner.report.facts import Facts
+from planner.report.gantt import busy_gpus, gantt, last_slot
+from planner.report.text import Clock
+from tests.report.samples import START, sample_instance, sample_plan, segment
+
+CLOCK = Clock(START, 1800)
+
+
+def plain(lines: list) -> list[str]:
+    return [line.plain for line in lines]
+
+
+def test_by_job_each_job_has_one_row_with_its_marks() -> None:
+    instance = sample_instance()
+    rows = plain(gantt(Facts(sample_plan(instance), instance), Canvas(60, ascii_only=True), "job"))
+    assert rows[2].startswith("alpha [2xA100")
+    beta = next(row for row in rows if row.startswith("beta"))
+    assert "~" in beta, "rented nodes have another filling"
+    assert "....[" in beta.replace("D", "."), "waits from its release"
+    gamma = next(row for row in rows if row.startswith("gamma"))
+    assert gamma.rstrip().endswith("!"), "a late job is marked without colour"
+    assert "D" in gamma, "the due date lies within the bar"
+    assert any("delta" in row and "rejected" in row for row in rows)
+    assert "late" in rows[-2]
+    assert "+01:00" in rows[-1]
+
+
+def test_by_pool_owned_pools_come_first_with_their_load() -> None:
+    instance = sample_instance()
+    text = "\n".join(plain(gantt(Facts(sample_plan(instance), instance), Canvas(80), "pool")))
+    assert text.index("owned, A100, owned: at most 2 of 8 GPUs busy, 8.0 GPU-hours") < text.index("burst, A100, rented")
+    assert "busy GPUs █" in text
+    assert "[alpha━" in text
+    assert "[beta┅" in text
+
+
+def test_by_pool_says_what_it_leaves_out() -> None:
+    instance = sample_instance()
+    runs = [
+        {"job": f"j{k}", "segments": [segment("owned", 0, 4)], "completion": "", "tardiness_h": 0} for k in range(9)
+    ]
+    rows = plain(gantt(Facts(sample_plan(instance, runs=runs)), Canvas(80), "pool", max_lanes=4))
+    assert sum("[j" in row for row in rows) == 3
+    assert any("and 6 runs more" in row for row in rows)
+
+
+def test_by_node_shows_idle_time_and_gpus() -> None:
+    instance = sample_instance()
+    rows = plain(gantt(Facts(sample_plan(instance), instance), Canvas(100, ascii_only=True), "node"))
+    row = next(row for row in rows if row.startswith("owned 0"))
+    assert "[alpha (0-1)=" in row
+    assert "." in row[row.index("]") : row.index("[gamma")], "on without work"
+
+
+def test_without_an_instance_nothing_is_called_owned() -> None:
+    rows = plain(gantt(Facts(sample_plan(sample_instance())), Canvas(80), "pool"))
+    assert not any("owned nodes" in row or "rented" in row for row in rows)
+
+
+def test_an_empty_plan_has_a_chart() -> None:
+    plan = sample_plan(sample_instance(), runs=[], nodes_on=[], rejected=[])
+    assert plain(gantt(Facts(plan), Canvas(80))) == ["nothing runs"]
+    assert last_slot(plan) == 1
+
+
+def test_a_shared_gpu_is_busy_once() -> None:
+    stretches = [segment("owned", 0, 4, gpus=(0,)), segment("owned", 2, 6, gpus=(0,)), segment("owned", 1, 2, gpus=(1,))]
+    runs = [
+        {"job": f"j{k}", "segments": [stretch], "completion": "", "tardiness_h": 0} for k, stretch in enumerate(stretches)
+    ]
+    assert busy_gpus(sample_plan(sample_instance(), runs=runs), "owned", 7) == [1, 2, 1, 1, 1, 1, 0]
+
+
+@pytest.mark.parametrize("view", ["pool", "node", "job"])
+@pytest.mark.parametrize("width", [40, 60, 100, 213])
+@pytest.mark.parametrize("ascii_only", [False, True])
+def test_no_row_is_wider_than_the_page(view: str, width: int, ascii_only: bool) -> None:
+    instance = sample_instance("x" * 200, "名前" * 40, "\u202e\x9b" + "y" * 50, "e\u0301" * 30)
+    for row in gantt(Facts(sample_plan(instance), instance), Canvas(width, ascii_only), view)[:-2]:
+        # Headings of pools and the legend are sentences, which are folded when printed.
+        if ": at most" not in row.plain:
+            assert cell_len(row.plain) <= width
+            assert not ascii_only or row.plain.isascii()
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 300), st.integers(1, 90)), max_size=40), st.integers(8, 150), st.integers(390, 800)
+)
+def test_lanes_hold_every_bar_and_none_covers_another(spans: list, columns: int, num_slots: int) -> None:
+    axis = Axis(CLOCK, num_slots, columns)
+    bars = [Bar(first, first + length, f"j{k}") for k, (first, length) in enumerate(spans)]
+    rows = lanes(bars, axis)
+    assert sorted(bar.text for row in rows for bar in row) == sorted(bar.text for bar in bars)
+    for row in rows:
+        for one, two in pairwise(row):
+            assert axis.span(one)[1] <= axis.span(two)[0]
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 2000), st.integers(8, 200), st.sampled_from([7.0, 60.0, 1800.0, 86400.0]), st.integers(0, 86399))
+def test_axis_labels_stand_at_their_ticks(num_slots: int, columns: int, slot_s: float, second: int) -> None:
+    hour, rest = divmod(second, 3600)
+    clock = Clock(f"2026-01-12T{hour:02}:{rest // 60:02}:{rest % 60:02}+05:30", slot_s)
+    dates, times = (line.plain for line in Axis(clock, num_slots, columns).lines(Canvas(columns, True), 0))
+    assert dates.strip(), "the day is always said"
+    for at, char in enumerate(times):
+        label = times[at + 1 : at + 6]
+        if char == "|" and len(label) == 5 and label[2] == ":":
+            moment = clock.at(at * num_slots / columns)
+            expected = int(label[:2]) * 3600 + int(label[3:]) * 60
+            away = (moment.hour * 3600 + moment.minute * 60 + moment.second - expected + 43200) % 86400 - 43200
+            assert abs(away) <= num_slots * slot_s / columns
+
+
+def test_a_bar_of_one_column_still_says_late_and_rented() -> None:
+    axis = Axis(CLOCK, 100, 10)
+    seen = set()
+    for is_late, is_burst in ((False, False), (True, False), (False, True)):
+        row = Row(10)
+        draw_bar(row, axis, Bar(3, 4, "j", is_late=is_late, is_burst=is_burst), Canvas(10, True))
+        seen.add(row.text().plain.strip())
+    assert seen == {"#", "!", "~"}
+
+
+def test_overwriting_half_a_wide_character_blanks_the_other_half() -> None:
+    row = Row(6)
+    row.put(0, "名前")
+    row.put(1, "|")
+    assert row.text().plain == " |前"
+    row.put(2, "x")
+    assert row.text().plain == " |x"
+    row.put(5, "名")
+    assert cell_len(row.text().plain) <= 6
+
+
+def test_a_strip_is_relative_to_its_peak_and_shows_the_least_load() -> None:
+    row = strip([0, 1, 100, 50], Axis(CLOCK, 4, 8), Canvas(8, True))
+    assert row.text().plain == "  ..@@=="
