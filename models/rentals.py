@@ -54,7 +54,7 @@ def cheapest_intervals(rules: NodeRules, node: int, busy: np.ndarray) -> list[tu
     """On-intervals [begin, end) of a node that cover its busy slots at the lowest cost.
 
     Dynamic programming over the busy stretches: the best cover of the first j ends with an interval over stretches i..j-1.
-    An interval ends with its last stretch. It begins a boot before its first one, or up to a block less one slot earlier
+    An interval ends with its last stretch, and the next begins at least a slot later. It begins a boot before its first one, or up to a block less one slot earlier
     (another phase of the blocks may be cheaper under prices that change; a whole block earlier never is), or at
     slot 0 on a node that is on at the start. The caller has seen to it that a boot fits before every stretch that cannot
     be reached by staying on.
@@ -69,7 +69,7 @@ def cheapest_intervals(rules: NodeRules, node: int, busy: np.ndarray) -> list[tu
     for i, (first, _) in enumerate(stretches):
         if not math.isfinite(best[i]):
             continue
-        earliest = stretches[i - 1][1] if i else 0
+        earliest = stretches[i - 1][1] + 1 if i else 0
         begins = [a for a in range(first - rules.boot, first - rules.boot - rules.block, -1) if a >= earliest]
         if rules.on_at_start[node] and i == 0:
             begins.append(0)

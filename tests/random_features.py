@@ -12,8 +12,8 @@ Doc = dict[str, Any]
 
 
 def add_rare_features(doc: Doc, draw: random.Random) -> None:
-    """Two to five of the features, in the order of the list (running jobs before what must respect them)."""
-    chosen = set(draw.sample(range(len(FEATURES)), draw.randint(2, 5)))
+    """Two to six of the features, in the order of the list (running jobs before what must respect them)."""
+    chosen = set(draw.sample(range(len(FEATURES)), draw.randint(2, 6)))
     for index, feature in enumerate(FEATURES):
         if index in chosen:
             feature(doc, draw)
@@ -24,7 +24,7 @@ def _slots(doc: Doc) -> int:
 
 
 def second_cloud(doc: Doc, draw: random.Random) -> None:
-    """One more cloud site with a pool, linked from every other, sometimes dearer to read from than the first."""
+    """One more cloud site with a pool, linked from every other, at times dearer to read from than the first."""
     from tests.random_instances import random_pool, random_storage
 
     if len(doc["pools"]) >= 3:
@@ -42,21 +42,22 @@ def second_cloud(doc: Doc, draw: random.Random) -> None:
 
 def spot_pool(doc: Doc, draw: random.Random) -> None:
     """A cheap cloud pool that may be taken back, for those jobs that allow it."""
-    clouds = [site for site in doc["sites"] if site["kind"] == "cloud"]
-    if not clouds or len(doc["pools"]) >= 3:
+    if all(site["kind"] != "cloud" for site in doc["sites"]):
+        second_cloud(doc, draw)
+    clouds = {site["id"] for site in doc["sites"] if site["kind"] == "cloud"}
+    pools = [pool for pool in doc["pools"] if pool["site"] in clouds]
+    if not pools:
         return
-    pool = draw.choice(doc["pools"])
-    spot: Doc = {
-        "id": f"spot{len(doc['pools'])}",
-        "site": draw.choice(clouds)["id"],
-        "gpu": pool["gpu"],
-        "gpus_per_node": pool["gpus_per_node"],
-        "nodes": draw.randint(1, 2),
+    spot = pools[-1]
+    if len(doc["pools"]) < 3:
+        spot = dict(spot, id="spot", nodes=draw.randint(1, 2))
+        doc["pools"].append(spot)
+    spot |= {
+        "gpu": draw.choice(doc["pools"])["gpu"],
         "price": draw.choice((0.0, 0.25, 0.5)),
         "market": "spot",
         "interruption_rate": draw.choice((0.0, 0.25, 0.5)),
     }
-    doc["pools"].append(spot)
     for job in doc["jobs"]:
         job["spot"] = draw.random() < 0.7
         job["restart_cost"] = draw.choice((0.0, 0.5, 2.0))
@@ -69,7 +70,7 @@ def gangs(doc: Doc, draw: random.Random) -> None:
         if draw.random() < 0.6:
             pool = draw.choice(pools)
             gpus = draw.randint(pool["gpus_per_node"] + 1, pool["nodes"] * pool["gpus_per_node"])
-            duration = doc["slot"] * draw.choice((1, 1.5, 2, 3))
+            duration = doc["slot"] * draw.choice((0.5, 1, 1.5, 2))
             mode: Doc = {"id": "gang", "pool": pool["id"], "gpus": gpus, "duration": duration}
             if "dataset" in job:
                 mode["read_rate"] = 192.0
@@ -218,7 +219,7 @@ def hard_deadlines(doc: Doc, draw: random.Random) -> None:
 def value_steps(doc: Doc, draw: random.Random) -> None:
     """Values of completion that fall over time, instead of or besides due dates."""
     for job in doc["jobs"]:
-        if draw.random() < 0.6:
+        if draw.random() < 0.8:
             ends = sorted(draw.sample(range(1, 2 * _slots(doc) + 1), draw.randint(1, 3)))
             values = sorted((draw.choice((0.0, 1.0, 2.5, 6.0)) for _ in ends), reverse=True)
             job["value"] = [
@@ -247,8 +248,10 @@ def cores_and_ram(doc: Doc, draw: random.Random) -> None:
 
 
 def cache_levels(doc: Doc, draw: random.Random) -> None:
-    """Datasets cached in parts."""
+    """Datasets cached in parts, in caches that do not always hold a whole one."""
     doc["cache_levels"] = draw.randint(2, 4)
+    for site in doc["sites"] if doc["datasets"] else ():
+        site["storage"] = site.get("storage", {}) | {"cache_capacity": draw.choice((30.0, 48.0, 90.0))}
 
 
 def zero_prices(doc: Doc, draw: random.Random) -> None:

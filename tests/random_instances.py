@@ -1,8 +1,9 @@
-"""Tiny random instances whose optimum is found in a moment, for everything that is compared with the optimum.
+"""Tiny random instances whose optimum is found in a moment, for all that is compared with the optimum.
 
-Families: "compute" (GPUs only), "mixed" (shares, datasets, cache, bandwidth, burst pools), "contended" (few nodes,
-many jobs, tight due dates) and "odd" (one of those with rarer features added, see random_features.py). All numbers
-are nice ones, such that costs scale to whole numbers. The same state of the generator gives the same instance.
+Families: "compute" (GPUs only), "mixed" (shares, datasets, cache, bandwidth, burst pools), "contended" (few
+nodes, many jobs, tight due dates) and "odd" (one of those with rarer features added, see random_features.py). All
+numbers are nice ones, such that costs scale to whole numbers. The same state of the generator gives the same
+instance.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ TARIFFS: tuple[tuple[tuple[float, float], ...], ...] = (
     ((0.0, 0.01),),
     ((0.0, 0.02), (1.0, 0.005)),
     ((0.25, 0.01), (0.5, 0.005), (1.5, 0.0)),
+    ((0.5, 0.0),),
 )
 PRICE_LISTS = (((100.0, 1.0), (200.0, 1.5), (400.0, 2.0)), ((400.0, 2.0),), ((150.0, 0.75), (350.0, 0.75)))
 
@@ -43,7 +45,7 @@ def random_instance(family: str, rng: np.random.Generator | random.Random, size:
     draw = random.Random(seed)
     # Features are drawn without regard to each other; now and then a combination breaks a rule of instances.
     for _ in range(100):
-        base = draw.choice(("compute", "mixed", "contended")) if family == "odd" else family
+        base = draw.choice(("compute", "mixed", "mixed", "contended")) if family == "odd" else family
         doc = _document(base, draw, size)
         if family == "odd":
             add_rare_features(doc, draw)
@@ -89,9 +91,9 @@ def _add_sites(doc: Doc, draw: random.Random, family: str, has_cloud: bool) -> N
 
 def random_storage(draw: random.Random) -> Doc:
     """A storage service: free, with a tariff or a price list; with or without cache and cap."""
-    storage: Doc = {"cache_capacity": draw.choice((0.0, 60.0, 120.0, 240.0))}
+    storage: Doc = {"cache_capacity": draw.choice((0.0, 48.0, 60.0, 120.0, 240.0))}
     storage["cache_price"] = draw.choice((0.0, 0.0025, 0.005, 0.01))
-    kind = draw.choice(("free", "tariff", "tariff", "points"))
+    kind = draw.choice(("free", "tariff", "tariff", "tariff", "points"))
     if kind == "tariff":
         storage["tariff"] = [{"fixed": a, "per_mb_s": b} for a, b in draw.choice(TARIFFS)]
     if kind == "points":
@@ -194,7 +196,7 @@ def random_job(doc: Doc, draw: random.Random, family: str, size: Size, name: str
 
 
 def _add_mode(doc: Doc, draw: random.Random, job: Doc, work: float) -> None:
-    """A mode on a pool or a GPU type, for whole GPUs or a share; nothing where the job has the like already."""
+    """A mode on a pool or a GPU type, for whole GPUs or a share; none where the job has the like already."""
     slot, slots = doc["slot"], round(doc["horizon"] / doc["slot"])
     pool = draw.choice(doc["pools"])
     mode: Doc = {"gpu": pool["gpu"]} if draw.random() < 0.5 else {"pool": pool["id"]}
@@ -217,7 +219,7 @@ def _add_mode(doc: Doc, draw: random.Random, job: Doc, work: float) -> None:
         for m in job["modes"]
     ):
         return
-    # In quarters of a slot, so that some durations need rounding up; never longer than two thirds of the plan.
+    # In quarters of a slot, so that some durations need rounding up; at most two thirds of the plan.
     quarters = min(max(1, round(4 * work / speed)), 8 * slots // 3)
     mode["duration"] = slot * quarters / 4
     if "dataset" in job and draw.random() < 0.85:

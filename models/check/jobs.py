@@ -36,11 +36,11 @@ def the_plan_is_of_this_instance(facts: Facts) -> Iterator[Violation]:
 
 def the_horizon_is_that_of_the_instance(facts: Facts) -> Iterator[Violation]:
     """A stated horizon fixes the number of slots; with `auto` any number will do that a calendar can hold."""
-    stated, claimed = stated_slots(facts), facts.plan.num_slots
+    stated, claimed, last = stated_slots(facts), facts.plan.num_slots, last_slot(facts)
     if stated is not None and claimed != stated:
         message = f"has {show(claimed)} slots where the instance's horizon has {stated}"
         yield violation("num-slots", "plan", message, claimed - stated)
-    if stated is None and not 0 <= claimed <= (last := last_slot(facts)):
+    if stated is None and not 0 <= claimed <= last:
         message = f"has {show(claimed)} slots, which is not from 0 to {last}"
         yield violation("num-slots", "plan", message, claimed)
 

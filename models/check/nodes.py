@@ -141,7 +141,7 @@ def _covered(spans: Iterable[tuple[int, int]], start: int, end: int) -> int:
 
 
 def intervals_of_a_node_do_not_overlap(facts: Facts) -> Iterator[Violation]:
-    """A node is on in one interval at a time."""
+    """A node is on in one interval at a time, and where two would touch they are one."""
     last: dict[tuple[str, int], On] = {}
     for on in sorted(facts.on, key=lambda on: (on.start, on.end)):
         before = last.get((on.pool.id, on.claim.node))
@@ -149,6 +149,9 @@ def intervals_of_a_node_do_not_overlap(facts: Facts) -> Iterator[Violation]:
             shared = min(before.end, on.end) - on.start
             message = f"is on already from slot {before.start} to {before.end}: {shared} slots are in both"
             yield violation("interval-overlap", on.where, message, shared)
+        elif before is not None and on.start == before.end:
+            message = f"begins in slot {on.start}, where another of the node ends: the two are one interval"
+            yield violation("interval-touches", on.where, message, 0)
         if before is None or on.end > before.end:
             last[on.pool.id, on.claim.node] = on
 

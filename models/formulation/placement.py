@@ -204,8 +204,8 @@ def a_node_is_paid_while_on(model: pyo.ConcreteModel, context: Context) -> None:
 
 
 def a_node_boots_when_switched_on(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""h[p,i,t] - h[p,i,t-1] <= a[p,i,t] <= h[p,i,t] for all nodes of pools in BLOCK, t; in t = 0 a node that is on at
-    the start needs no a"""
+    r"""h[p,i,t] - h[p,i,t-1] <= a[p,i,t] <= min(h[p,i,t], 1 - h[p,i,t-1]) for all nodes of pools in BLOCK, t; in t = 0 a
+    node that is on at the start needs no a"""
     rules = {}
     for p, i in model.NODE:
         if p not in model.BLOCK:
@@ -217,6 +217,8 @@ def a_node_boots_when_switched_on(model: pyo.ConcreteModel, context: Context) ->
             warm = int(t == 0 and grid.on_at_start[i])
             rules[p, i, t, "begin"] = linear(coefficients, [*now, *before, model.a[p, i, t]]) <= warm
             rules[p, i, t, "only"] = linear([1.0] + [-1.0] * len(now), [model.a[p, i, t], *now]) <= 0
+            if before:
+                rules[p, i, t, "off"] = linear([1.0] * (len(before) + 1), [model.a[p, i, t], *before]) <= 1
     declare(model, "a_node_boots_when_switched_on", rules)
 
 

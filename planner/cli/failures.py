@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 REPORT = (
-    "This is a fault of the program, not of your input: please report it to the maintainers with the command "
-    "and the instance (PLANNER_DEBUG=1 adds the traceback)."
+    "This is a fault of the program, not of your input: please report it to the maintainers with the\n"
+    "command and the instance (PLANNER_DEBUG=1 adds the traceback)."
 )
 
 
@@ -84,7 +84,8 @@ def outcome_of(fault: BaseException) -> Outcome:
         case Defect():
             return _defect(str(fault))
     if _is_cannot_write(fault):
-        return _simple(Exit.INVALID, "unwritable", "cannot write", str(fault))
+        message = str(fault).removeprefix("cannot write ")
+        return _simple(Exit.INVALID, "unwritable", "cannot write", message)
     if isinstance(fault, OSError) and fault.filename is not None:
         problem = f"{(fault.strerror or 'cannot be read').lower()}"
         return _invalid([Fault(problem, where=os.fsdecode(fault.filename))])
@@ -102,7 +103,8 @@ def _line(head: str, text: str = "", style: str = "bold red") -> RenderableType:
 
     name = canvas(sys.stderr).name
     lines = "\n".join(name(line) for line in text.splitlines())
-    return Text.assemble((head, style), f": {lines}" if text else "", overflow="fold")
+    # Not folded by us: a path must come out of a terminal or a log in one piece.
+    return Text.assemble((head, style), f": {lines}" if text else "", no_wrap=True, overflow="ignore")
 
 
 def _simple(code: Exit, status: str, head: str, message: str) -> Outcome:
@@ -115,8 +117,6 @@ def _defect(message: str) -> Outcome:
 
 
 def _invalid(faults: tuple[Fault, ...] | list[Fault]) -> Outcome:
-    from rich.padding import Padding
-
     groups: dict[str, list[Fault]] = {}
     for fault in faults:
         groups.setdefault(file_of(fault), []).append(fault)
@@ -127,7 +127,7 @@ def _invalid(faults: tuple[Fault, ...] | list[Fault]) -> Outcome:
     for name, members in groups.items():
         if name:
             lines.append(_line(canvas(sys.stderr).name(name), style="bold"))
-        lines += [Padding(_fault(fault, name), (0, 0, 0, 2)) for fault in members]
+        lines += [_fault(fault, name) for fault in members]
     listed = [
         {"where": f.where, "path": f.location or None, "value": f.value, "problem": f.problem, "mend": f.mend}
         for f in faults
@@ -152,7 +152,7 @@ def _fault(fault: Fault, file: str) -> RenderableType:
     name = canvas(sys.stderr).name
     place = (fault.where or "")[len(file) :].strip(":, ")
     head = " ".join(name(part) for part in (place, fault.location) if part)
-    text = Text(overflow="fold")
+    text = Text("  ", no_wrap=True, overflow="ignore")
     if head:
         text.append(f"{head}: ", "bold")
     text.append(name(fault.problem))

@@ -80,7 +80,9 @@ def show(renderables: Iterable[RenderableType], stream: TextIO | None = None) ->
     made = console(target)
     with made.capture() as capture:
         for renderable in renderables:
-            made.print(renderable, crop=False)
+            # `print` joins texts and forgets how they are to be wrapped, unless it is told again.
+            no_wrap, overflow = (getattr(renderable, name, None) for name in ("no_wrap", "overflow"))
+            made.print(renderable, crop=False, no_wrap=no_wrap, overflow=overflow)
     text = capture.get()
     if not is_terminal(target):
         text = "".join(line.rstrip() + "\n" for line in text.splitlines())

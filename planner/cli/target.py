@@ -19,6 +19,8 @@ def probe(folder: Path) -> None:
     """Say now, not after an hour of solving, that a folder cannot be written; nothing of it remains."""
     if folder.exists() and not folder.is_dir():
         raise Unwritable(f"{folder} is a file; name a folder for --out")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / "plan.json").exists():
+        raise Unwritable(f"{folder} is not empty and holds no plan; name another folder for --out")
     place = folder
     while not place.exists() and place != place.parent:
         place = place.parent
@@ -40,11 +42,16 @@ def write(plan: Plan, instance: Instance, folder: Path) -> None:
     from planner.io.plans import write_plan_folder
 
     try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
         write_plan_folder(plan, instance, folder)
     except (CannotWrite, OSError) as fault:
         try:
             rescue = Path(tempfile.mkdtemp(prefix="planner-")) / (folder.name or "plan")
             write_plan_folder(plan, instance, rescue)
         except (CannotWrite, OSError):
-            raise Unwritable(f"{fault}; the plan is not saved") from None
-        raise Unwritable(f"{fault}; the plan is saved in {rescue} instead") from None
+            raise Unwritable(f"{_reason(fault)}; the plan is not saved") from None
+        raise Unwritable(f"{_reason(fault)}; the plan is saved in {rescue} instead") from None
+
+
+def _reason(fault: Exception) -> str:
+    return str(fault).removeprefix("cannot write ")

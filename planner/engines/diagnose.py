@@ -67,6 +67,8 @@ def _solve(model: pyo.ConcreteModel, objective: Any, limits: Limits) -> Answer:
 def _deadlines(starts: Starts, node_pools: frozenset[int], limits: Limits, stated: int) -> list[Clash]:
     """Least total hours past deadlines and horizon."""
     instance = starts.instance
+    if any(not rows for rows in starts.rows_of_job):
+        return []
     model = build_model(starts, node_pools)
     limit = [
         stated if job.deadline is None else min(stated, grid.deadline_slot(instance, job.deadline))
@@ -162,13 +164,13 @@ def _jobs(starts: Starts, node_pools: frozenset[int], limits: Limits, stated: in
     """Fewest jobs left out."""
     del stated
     instance = starts.instance
-    model = build_model(starts, node_pools)
+    model = build_model(starts, node_pools, frozenset(j for j, rows in enumerate(starts.rows_of_job) if rows))
     model.out = pyo.Var(range(len(instance.jobs)), domain=pyo.Binary)
     del model.each_job_starts_once
     model.each_job_starts_once = pyo.ConstraintList()
     for j, job in enumerate(instance.jobs):
         xs = [model.x[r, t] for r in starts.rows_of_job[j] for t in starts.rows[r].slots.tolist()]
-        xs += [model.z[j]] if job.reject_cost is not None else []
+        xs += [model.z[j]] if j in model.OPTIONAL else []
         model.each_job_starts_once.add(linear([1.0] * (len(xs) + 1), [*xs, model.out[j]]) == 1)
     answer = _solve(model, sum(model.out.values()), limits)
     if answer.values is None:

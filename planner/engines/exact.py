@@ -121,6 +121,8 @@ def solve_exactly(search: Search) -> None:
     node_pools: frozenset[int] = frozenset()
     while not (search.is_proven() or search.is_out_of_time() or search.interrupted):
         reduced = reduce_starts(starts, search.cost)
+        if has_impossible_job(reduced):
+            raise ProvenInfeasible(node_pools)
         search.report("building the model")
         model = build_model(reduced, node_pools)
         compiled = Compiled(model)
@@ -152,6 +154,12 @@ def solve_exactly(search: Search) -> None:
                 search.notes.append(f"packing on the nodes of {names} costs more than the pool-level bound knows")
             return
         node_pools |= small
+
+
+def has_impossible_job(starts: Starts) -> bool:
+    """Whether a job that must run has no start at all."""
+    jobs = starts.instance.jobs
+    return any(not rows and jobs[j].reject_cost is None for j, rows in enumerate(starts.rows_of_job))
 
 
 def _sound(incumbent: float | None, node_pools: frozenset[int]) -> float | None:

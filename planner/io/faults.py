@@ -13,7 +13,6 @@ from pydantic_core import ErrorDetails
 from models.domain.fields import NO_START, Entity
 from models.domain.rules import SECTIONS, suggest
 from models.errors import Fault
-from models.units import Kind
 from planner.io import shapes
 from planner.io.texts import show
 
@@ -25,18 +24,18 @@ MOST_FAULTS = 1000
 _REFERENCE = re.compile(rf"\b({'|'.join(SECTIONS)})\[(\d+)\]")
 
 
-def faults_of(error: ValidationError, record: type[Entity], at: Path, raw: Any) -> Iterator[Fault]:
-    """The faults of one record that is found at a path."""
+def faults_of(error: ValidationError, record: type[Entity], at: Path, mend: str | None = None) -> Iterator[Fault]:
+    """The faults of one record that is found at a path; all with one way to mend them, where that is given."""
     seen: set[tuple[Path, str]] = set()
     details = error.errors(include_url=False)
     for detail in details:
         if _is_echo(detail, details):
             continue
         path = _field_path(detail, record)
-        problem, mend = _words(detail, record, path)
+        problem, advice = _words(detail, record, path)
         if (path, problem) not in seen and problem != NO_START.split(";")[0]:
             seen.add((path, problem))
-            yield Fault(problem, at + path, _value(detail), mend)
+            yield Fault(problem, at + path, _value(detail), mend or advice)
 
 
 def _field_path(detail: ErrorDetails, record: type[Entity]) -> Path:
@@ -100,7 +99,7 @@ def _words(detail: ErrorDetails, record: type[Entity], path: Path) -> tuple[str,
     if kind == "missing":
         owner, name = at if at is not None else (record, str(path[-1]))
         meaning = owner.model_fields[name].description
-        return "is missing", f"add {name}: {meaning}, e.g. {written(shapes.example_of(owner, name))}"
+        return "is missing", f"add {name}: {meaning}; e.g. {written(shapes.example_of(owner, name))}"
     if kind == "literal_error" and at is not None:
         words = shapes.choices(*at)
         mend = suggest(str(detail["input"])[:200], words)
@@ -192,9 +191,3 @@ def _shown(fault: Fault, where: str, locate: Locate) -> Fault:
     problem = show(_REFERENCE.sub(with_place, fault.problem), 400)
     mend = None if fault.mend is None else show(fault.mend, 400)
     return Fault(problem, path, value, mend, show(where, 300))
-
-
-def kind_name(record: type[Entity], name: str) -> str:
-    """What a field holds, in words, for advice."""
-    kind = shapes.kind_of(record, name)
-    return kind.name if isinstance(kind, Kind) else shapes.unit_of(record, name)

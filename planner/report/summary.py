@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from planner.report.canvas import LATE, Canvas
 from planner.report.facts import Facts
 from planner.report.gantt import View, gantt
 from planner.report.tables import (
-    cell,
     certificate_table,
     cost_table,
     job_table,
@@ -79,23 +77,26 @@ def gap_sentence(facts: Facts) -> str:
     return f"{share(plan.gap)}: no plan can cost less than {money(plan.dual_bound, plan.currency)}"
 
 
-def _headline(facts: Facts, canvas: Canvas, wall_s: float | None, out: str | None) -> Table:
+def _headline(facts: Facts, canvas: Canvas, wall_s: float | None, out: str | None) -> Text:
     plan = facts.plan
-    made = Table.grid(padding=(0, 2))
-    made.add_column(style="dim")
-    made.add_column(overflow="fold")
     took = "" if wall_s is None else f", {wall_s:.1f} s"
-    made.add_row("plan of", cell(plan.instance, canvas, "bold"))
-    made.add_row("status", Text(plan.status, style=LATE if plan.status == "interrupted" else "green"))
-    made.add_row("cost", Text(money(plan.cost, plan.currency), style="bold"))
-    made.add_row("gap", gap_sentence(facts))
-    made.add_row("engine", cell(f"{plan.engine}{took}, seed {plan.seed}", canvas))
-    made.add_row("jobs", jobs_sentence(facts))
+    rows = [
+        ("plan of", plan.instance, "bold"),
+        ("status", plan.status, LATE if plan.status == "interrupted" else "green"),
+        ("cost", money(plan.cost, plan.currency), "bold"),
+        ("gap", gap_sentence(facts), ""),
+        ("engine", f"{plan.engine}{took}, seed {plan.seed}", ""),
+        ("jobs", jobs_sentence(facts), ""),
+    ]
     for label, names in (("late", _late_names(facts)), ("rejected", list(plan.rejected))):
         if names:
-            made.add_row("", cell(f"{label}: {_some(names)}", canvas, LATE))
+            rows.append(("", f"{label}: {_some(names)}", LATE))
     if out is not None:
-        made.add_row("written to", cell(out, canvas))
+        rows.append(("written to", out, ""))
+    # Not folded by us: a path must come out of a terminal or a log in one piece.
+    made = Text(no_wrap=True, overflow="ignore")
+    for k, (label, text, style) in enumerate(rows):
+        made.append("\n" if k else "").append(f"{label:<12}", "dim").append(canvas.name(text), style or None)
     return made
 
 

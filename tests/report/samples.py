@@ -38,7 +38,9 @@ def sample_instance(*names: str) -> Instance:
     return Instance.model_validate(instance_document(names or ("alpha", "beta", "gamma", "delta")))
 
 
-def segment(pool: str, first: int, last: int, node: int = 0, gpus: tuple[int, ...] = (0, 1)) -> dict[str, Any]:
+def segment(
+    pool: str, first: int, last: int, node: int = 0, gpus: tuple[int, ...] = (0, 1)
+) -> dict[str, Any]:
     """A stretch of a run on one node."""
     return {
         "mode": "2xA100",
@@ -78,7 +80,15 @@ def plan_document(instance: Instance) -> dict[str, Any]:
         "rejected": [four],
         "nodes_on": [
             {"pool": "owned", "node": 0, "start_slot": 0, "end_slot": 9, "start": "", "end": "", "cost": 4.0},
-            {"pool": "burst", "node": 0, "start_slot": 2, "end_slot": 6, "start": "", "end": "", "cost": 16.0},
+            {
+                "pool": "burst",
+                "node": 0,
+                "start_slot": 2,
+                "end_slot": 6,
+                "start": "",
+                "end": "",
+                "cost": 16.0,
+            },
         ],
     }
 

@@ -40,7 +40,9 @@ def test_by_job_each_job_has_one_row_with_its_marks() -> None:
 def test_by_pool_owned_pools_come_first_with_their_load() -> None:
     instance = sample_instance()
     text = "\n".join(plain(gantt(Facts(sample_plan(instance), instance), Canvas(80), "pool")))
-    assert text.index("owned, A100, owned: at most 2 of 8 GPUs busy, 8.0 GPU-hours") < text.index("burst, A100, rented")
+    assert text.index("owned, A100, owned: at most 2 of 8 GPUs busy, 8.0 GPU-hours") < text.index(
+        "burst, A100, rented"
+    )
     assert "busy GPUs █" in text
     assert "[alpha━" in text
     assert "[beta┅" in text
@@ -49,7 +51,8 @@ def test_by_pool_owned_pools_come_first_with_their_load() -> None:
 def test_by_pool_says_what_it_leaves_out() -> None:
     instance = sample_instance()
     runs = [
-        {"job": f"j{k}", "segments": [segment("owned", 0, 4)], "completion": "", "tardiness_h": 0} for k in range(9)
+        {"job": f"j{k}", "segments": [segment("owned", 0, 4)], "completion": "", "tardiness_h": 0}
+        for k in range(9)
     ]
     rows = plain(gantt(Facts(sample_plan(instance, runs=runs)), Canvas(80), "pool", max_lanes=4))
     assert sum("[j" in row for row in rows) == 3
@@ -76,9 +79,14 @@ def test_an_empty_plan_has_a_chart() -> None:
 
 
 def test_a_shared_gpu_is_busy_once() -> None:
-    stretches = [segment("owned", 0, 4, gpus=(0,)), segment("owned", 2, 6, gpus=(0,)), segment("owned", 1, 2, gpus=(1,))]
+    stretches = [
+        segment("owned", 0, 4, gpus=(0,)),
+        segment("owned", 2, 6, gpus=(0,)),
+        segment("owned", 1, 2, gpus=(1,)),
+    ]
     runs = [
-        {"job": f"j{k}", "segments": [stretch], "completion": "", "tardiness_h": 0} for k, stretch in enumerate(stretches)
+        {"job": f"j{k}", "segments": [stretch], "completion": "", "tardiness_h": 0}
+        for k, stretch in enumerate(stretches)
     ]
     assert busy_gpus(sample_plan(sample_instance(), runs=runs), "owned", 7) == [1, 2, 1, 1, 1, 1, 0]
 
@@ -96,7 +104,9 @@ def test_no_row_is_wider_than_the_page(view: str, width: int, ascii_only: bool) 
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 300), st.integers(1, 90)), max_size=40), st.integers(8, 150), st.integers(390, 800)
+    st.lists(st.tuples(st.integers(0, 300), st.integers(1, 90)), max_size=40),
+    st.integers(8, 150),
+    st.integers(390, 800),
 )
 def test_lanes_hold_every_bar_and_none_covers_another(spans: list, columns: int, num_slots: int) -> None:
     axis = Axis(CLOCK, num_slots, columns)
@@ -109,7 +119,12 @@ def test_lanes_hold_every_bar_and_none_covers_another(spans: list, columns: int,
 
 
 @settings(max_examples=60)
-@given(st.integers(1, 2000), st.integers(8, 200), st.sampled_from([7.0, 60.0, 1800.0, 86400.0]), st.integers(0, 86399))
+@given(
+    st.integers(1, 2000),
+    st.integers(8, 200),
+    st.sampled_from([7.0, 60.0, 1800.0, 86400.0]),
+    st.integers(0, 86399),
+)
 def test_axis_labels_stand_at_their_ticks(num_slots: int, columns: int, slot_s: float, second: int) -> None:
     hour, rest = divmod(second, 3600)
     clock = Clock(f"2026-01-12T{hour:02}:{rest // 60:02}:{rest % 60:02}+05:30", slot_s)
@@ -120,7 +135,9 @@ def test_axis_labels_stand_at_their_ticks(num_slots: int, columns: int, slot_s: 
         if char == "|" and len(label) == 5 and label[2] == ":":
             moment = clock.at(at * num_slots / columns)
             expected = int(label[:2]) * 3600 + int(label[3:]) * 60
-            away = (moment.hour * 3600 + moment.minute * 60 + moment.second - expected + 43200) % 86400 - 43200
+            away = (
+                moment.hour * 3600 + moment.minute * 60 + moment.second - expected + 43200
+            ) % 86400 - 43200
             assert abs(away) <= num_slots * slot_s / columns
 
 

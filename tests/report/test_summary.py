@@ -27,7 +27,12 @@ def test_facts_count_late_rejected_and_burst() -> None:
     instance = sample_instance()
     facts = Facts(sample_plan(instance), instance)
     document = facts.document()
-    assert (document["jobs"], document["late_jobs"], document["rejected_jobs"], document["burst_jobs"]) == (4, 1, 1, 1)
+    assert (document["jobs"], document["late_jobs"], document["rejected_jobs"], document["burst_jobs"]) == (
+        4,
+        1,
+        1,
+        1,
+    )
     assert facts.late == ("gamma",)
     assert facts.burst == ("beta",)
     assert Facts(sample_plan(instance)).document()["burst_jobs"] is None

@@ -43,21 +43,24 @@ def test_clean_shows_what_it_disarms(name: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(0, "0.00"), (1234.5, "1,234.50"), (0.00123, "0.00123"), (-0.05, "-0.05"), (0.1, "0.10")]
+    ("value", "shown"),
+    [(0, "0.00"), (1234.5, "1,234.50"), (0.00123, "0.00123"), (-0.05, "-0.05"), (0.1, "0.10")],
 )
 def test_small_amounts_keep_their_digits(value: float, shown: str) -> None:
     assert text.number(value) == shown
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(None, "unknown"), (0.0, "0.00 %"), (0.0123, "1.23 %"), (1e-6, "0.0001 %"), (1.0, "100.00 %")]
+    ("value", "shown"),
+    [(None, "unknown"), (0.0, "0.00 %"), (0.0123, "1.23 %"), (1e-6, "0.0001 %"), (1.0, "100.00 %")],
 )
 def test_only_zero_reads_as_zero(value: float | None, shown: str) -> None:
     assert text.share(value) == shown
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"), [(0, "0 min"), (0.5, "30 min"), (26.25, "1 d 2 h 15 min"), (0.001, "3.6 s"), (48, "2 d")]
+    ("value", "shown"),
+    [(0, "0 min"), (0.5, "30 min"), (26.25, "1 d 2 h 15 min"), (0.001, "3.6 s"), (48, "2 d")],
 )
 def test_hours(value: float, shown: str) -> None:
     assert text.hours(value) == shown

@@ -1,0 +1,278 @@
+"""Instances in and out: a YAML or JSON file, or a folder with CSV tables. Either spelling holds the same."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from models.domain.instance import FORMAT, Head, Instance
+from models.domain.rules import suggest
+from models.errors import Fault, InvalidInput
+from planner.io import faults as faults_module
+from planner.io.documents import Document, load_json, load_yaml, locate_json, plain_scalar
+from planner.io.drafts import Broken, Drafting
+from planner.io.faults import Locate
+from planner.io.faults import Path as FieldPath
+from planner.io.files import CannotWrite, write_folder_whole, write_whole
+from planner.io.shapes import Encoder
+from planner.io.tables import TABLES, Table, read_table, table_bytes
+from planner.io.texts import LIMIT, YAML_LIMIT, read_text, refuse, show
+
+HEAD_FILE = "instance.yaml"
+_YAML, _JSON = (".yaml", ".yml"), (".json",)
+_ORDER = ("pools", "datasets", "throughputs", "jobs", "modes")
+_FAR = 10**9
+
+
+def read_instance(path: str | Path) -> Instance:
+    """The instance in a file or folder; raises InvalidInput with every fault of every file."""
+    path = Path(path)
+    try:
+        is_folder = path.is_dir()
+    except ValueError:  # a NUL in the name
+        is_folder = False
+    if is_folder:
+        return _read_folder(path)
+    suffix = path.suffix.lower()
+    if suffix in _YAML:
+        text = read_text(path, YAML_LIMIT)
+        return _read_file(path, load_yaml(text, _name(path)), text)
+    if suffix in _JSON:
+        text = read_text(path, LIMIT)
+        return _read_file(path, load_json(text, _name(path)), text)
+    if not os.path.lexists(path):
+        read_text(path, LIMIT)  # says that it does not exist, and what name is like it
+    mend = "give the folder that it is in" if suffix == ".csv" else "give a .yaml or .json file, or a folder"
+    raise refuse(path, "is not an instance", mend)
+
+
+def _name(path: Path) -> str:
+    return show(str(path), 300)
+
+
+def _read_file(path: Path, document: Document, text: str) -> Instance:
+    _refuse_foreign(document, _name(path))
+    drafting = Drafting(document.value)
+    instance = drafting.read()
+    faults = document.faults + drafting.faults
+    if not faults and instance is not None:
+        return instance
+    located: Document | None = document
+    if path.suffix.lower() in _JSON:
+        located = locate_json(text, _name(path))
+    lacks_pools = any(fault.path == ("pools",) for fault in faults)
+    if path.name == HEAD_FILE and lacks_pools and (path.parent / "pools.csv").exists():
+        raise refuse(path, "is only a part of an instance: tables lie beside it", "give the folder that it is in")
+    raise InvalidInput(faults_module.placed(faults, _locate_in(located, _name(path))))
+
+
+def _refuse_foreign(document: Document, where: str) -> None:
+    """Where the document as such cannot be trusted, or is no record, its fields are not looked at."""
+    if any("twice" not in fault.problem for fault in document.faults):
+        raise InvalidInput(document.faults)
+    if not isinstance(document.value, dict):
+        mend = "write name: value for each field, beginning with currency, start, slot"
+        raise refuse(where, "is not a record with fields", mend, show(document.value))
+
+
+def _locate_in(document: Document | None, where: str, rank: int = 0) -> Locate:
+    def locate(path: FieldPath) -> tuple[str, int]:
+        line = None if document is None else document.line(path)
+        return (where if line is None else f"{where} line {line}"), rank * _FAR + (line or 0)
+
+    return locate
+
+
+class _Folder:
+    """The files of a folder on their way into one document."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.faults: list[Fault] = []
+        self.unread: set[str] = set()
+        self.document = Document({})
+        self.tables: dict[str, Table] = {}
+        self.mode_rows: dict[tuple[int, int], int] = {}
+        self.partial_jobs: set[int] = set()
+
+    def where(self, name: str) -> str:
+        return _name(self.path / name)
+
+    def read(self) -> Instance:
+        self._read_head()
+        self._read_tables()
+        self._refuse_strangers()
+        merged: dict[str, Any] = dict(self.document.value)
+        for section in TABLES:
+            if section in self.tables and section != "modes":
+                merged[section] = self.tables[section].records
+        self._join_modes()
+        reported = {section: table.missing for section, table in self.tables.items()}
+        drafting = Drafting(merged, self.unread, reported, self.partial_jobs)
+        instance = drafting.read()
+        faults = self.faults + drafting.faults
+        if instance is None or faults:
+            raise InvalidInput(faults_module.placed(faults, self._locate))
+        return instance
+
+    def _read_head(self) -> None:
+        path = self.path / HEAD_FILE
+        try:
+            if not path.exists():
+                needed = ", ".join(name for name, info in Head.model_fields.items() if info.is_required())
+                others = [p.name for p in sorted(self.path.glob("instance.*")) if p.suffix in (*_YAML, *_JSON)]
+                mend = f"rename {show(others[0])}" if others else f"add it with {needed} and sites"
+                raise refuse(self.where(HEAD_FILE), "is missing from the folder", mend)
+            document = load_yaml(read_text(path, YAML_LIMIT), self.where(HEAD_FILE))
+            _refuse_foreign(document, self.where(HEAD_FILE))
+            self.document = document
+            self.faults += document.faults
+        except InvalidInput as error:
+            self.faults += error.faults
+            self.unread |= {"head", "sites", "network"}
+
+    def _read_tables(self) -> None:
+        for section in _ORDER:
+            path = self.path / f"{section}.csv"
+            if not path.exists():
+                if "head" in self.unread:
+                    self.unread.add(section)
+                continue
+            table = read_table(path, section, self.where(path.name))
+            self.faults += table.faults
+            self.tables[section] = table
+            if not table.is_read:
+                self.unread.add(section)
+            if section in self.document.value:
+                line = self.document.line((section,))
+                mend = f"keep it in {HEAD_FILE} or in {path.name}"
+                where = f"{self.where(HEAD_FILE)} line {line}"
+                self.faults.append(Fault(f"is given in {path.name} too", (section,), None, mend, where))
+
+    def _refuse_strangers(self) -> None:
+        known = [f"{section}.csv" for section in TABLES]
+        for path in sorted(self.path.iterdir()):
+            if path.suffix.lower() == ".csv" and path.name not in known and not path.name.startswith("."):
+                mend = suggest(path.name[:200], known)
+                mend = mend if "?" in mend else f"move it elsewhere; tables are {', '.join(known)}"
+                self.faults.append(Fault("is not a table of an instance", (), None, mend, _name(path)))
+
+    def _join_modes(self) -> None:
+        """Put each row of modes.csv into its job."""
+        table = self.tables.get("modes")
+        if table is None or "jobs" in self.unread:
+            return
+        if "jobs" not in self.tables:
+            mend = "add jobs.csv, or write the modes into the jobs"
+            self.faults.append(Fault("needs jobs.csv beside it", ("modes",), None, mend, table.where))
+            return
+        jobs = self.tables["jobs"].records
+        index = {job["id"]: i for i, job in reversed(list(enumerate(jobs))) if "id" in job}
+        if "modes" in self.unread or "job" in table.missing:
+            self.partial_jobs.update(range(len(jobs)))  # they would seem to lack modes that are there
+        num_unknown = 0
+        for k, (mode, row) in enumerate(zip(table.records, table.rows, strict=True)):
+            name = mode.pop("job", None)
+            where = f"{table.where} row {row}"
+            if name in index and isinstance(mode, Broken):
+                self.partial_jobs.add(index[name])
+            elif name in index:
+                modes = jobs[index[name]].setdefault("modes", [])
+                self.mode_rows[index[name], len(modes)] = row
+                modes.append(mode)
+            elif name is None and "job" not in table.missing and not isinstance(mode, Broken):
+                mend = "fill the column job with the job's id"
+                self.faults.append(Fault("names no job", ("modes", k, "job"), None, mend, where))
+            elif name is not None and "id" not in self.tables["jobs"].missing:
+                num_unknown += 1
+                mend = suggest(name[:200], index, is_searched=num_unknown <= 100)
+                self.faults.append(Fault("there is no such name in jobs", ("modes", k, "job"), name, mend, where))
+
+    def _locate(self, path: FieldPath) -> tuple[str, int]:
+        section = str(path[0]) if path else ""
+        if len(path) > 3 and section == "jobs" and path[2] == "modes" and (path[1], path[3]) in self.mode_rows:
+            return self._row("modes", self.mode_rows[int(path[1]), int(path[3])])
+        if section in self.tables:
+            table = self.tables[section]
+            if len(path) > 1 and isinstance(path[1], int) and path[1] < len(table.rows):
+                return self._row(section, table.rows[path[1]])
+            return table.where, self._rank(section)
+        if section in TABLES and section not in self.document.value:
+            return self.where(f"{section}.csv"), self._rank(section)
+        return _locate_in(self.document, self.where(HEAD_FILE))(path)
+
+    def _row(self, section: str, row: int) -> tuple[str, int]:
+        return f"{self.where(section + '.csv')} row {row}", self._rank(section) + row
+
+    def _rank(self, section: str) -> int:
+        return (_ORDER.index(section) + 1) * _FAR
+
+
+def _read_folder(path: Path) -> Instance:
+    try:
+        return _Folder(path).read()
+    except OSError as error:
+        raise refuse(path, f"cannot be read: {error.strerror}", "check its permissions") from None
+
+
+def write_instance(instance: Instance, path: str | Path) -> None:
+    """Write an instance to a .yaml or .json file, or else as a folder; raises CannotWrite.
+
+    What is written reads back to an equal instance: quantities keep every digit, and what is left out is the default.
+    """
+    path = Path(path)
+    document = document_of(instance)
+    suffix = path.suffix.lower()
+    if suffix in _YAML:
+        write_whole(path, yaml_bytes(document))
+    elif suffix in _JSON:
+        write_whole(path, (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
+    elif suffix and not path.is_dir():
+        raise CannotWrite(path, "name a .yaml or .json file, or a folder without a dot in its name")
+    else:
+        write_folder_whole(path, _folder_files(document), HEAD_FILE, [f"{section}.csv" for section in TABLES])
+
+
+def document_of(instance: Instance) -> dict[str, Any]:
+    """The instance as plain Python, spelt as people do."""
+    encoder = Encoder(instance.start, instance.currency)
+    return {"format": FORMAT, **encoder.record(instance)}
+
+
+def _folder_files(document: dict[str, Any]) -> dict[str, bytes]:
+    head = {name: value for name, value in document.items() if name not in TABLES}
+    tables = {section: list(document[section]) for section in TABLES if document.get(section)}
+    modes: list[dict[str, Any]] = []
+    for k, job in enumerate(tables.get("jobs", ())):
+        modes += [{"job": job["id"], **mode} for mode in job.get("modes", ())]
+        tables["jobs"][k] = {name: value for name, value in job.items() if name != "modes"}
+    if modes:
+        tables["modes"] = modes
+    files = {HEAD_FILE: yaml_bytes(head)}
+    return files | {f"{section}.csv": table_bytes(section, records) for section, records in tables.items()}
+
+
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Quotes text that YAML 1.1 would not read as text (PyYAML sees to that), and text that this program would not."""
+
+    def ignore_aliases(self, _data: object) -> bool:
+        return True
+
+    def represent_text(self, text: str) -> yaml.Node:
+        style = None if isinstance(plain_scalar(text), str) else "'"
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)  # type: ignore[no-any-return]
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)
+
+
+def yaml_bytes(document: dict[str, Any]) -> bytes:
+    """A document as YAML: a line for each innermost record or list."""
+    text = yaml.dump(
+        document, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=1 << 30
+    )
+    return str(text).encode()

@@ -1,0 +1,105 @@
+"""`planner show` and `planner check` on plans as they are written, and on false ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from planner.io.instances import read_instance
+from planner.io.plans import plan_bytes, write_plan_folder
+
+from tests.cli.conftest import Run, write_document
+from tests.report.samples import instance_document, sample_plan
+
+
+@pytest.fixture
+def false_plan(instance_file: Path, tmp_path: Path) -> Path:
+    """A plan that cannot be: two hours of two GPUs for nothing, and a bound above its cost."""
+    path = tmp_path / "plan.json"
+    path.write_bytes(plan_bytes(sample_plan(read_instance(instance_file), costs={}, cost=1.0)))
+    return path
+
+
+@pytest.fixture
+def folder(instance_file: Path, tmp_path: Path) -> Path:
+    """A plan folder."""
+    instance = read_instance(instance_file)
+    write_plan_folder(sample_plan(instance), instance, tmp_path / "plan")
+    return tmp_path / "plan"
+
+
+def test_check_lists_violations_and_recomputed_costs(run: Run, instance_file: Path, false_plan: Path) -> None:
+    result = run("check", instance_file, false_plan)
+    assert result.exit_code == 6
+    assert "violation" in result.stdout
+    assert "Cost, recomputed" in result.stdout
+    assert "total" in result.stdout
+
+
+def test_check_as_json(run: Run, instance_file: Path, false_plan: Path) -> None:
+    result = run("check", instance_file, false_plan, "--json")
+    assert result.exit_code == 6
+    document = json.loads(result.stdout)
+    assert document["status"] == "violated"
+    assert {"kind", "where", "amount", "message"} <= set(document["violations"][0])
+    assert document["plan_cost"] == 1.0
+    assert document["cost"] != 1.0
+
+
+def test_a_solved_plan_passes_its_check(run: Run, instance_file: Path, tmp_path: Path) -> None:
+    assert run("plan", instance_file, "--out", tmp_path / "plan", "--time-limit", "20").exit_code == 0
+    for plan in (tmp_path / "plan", tmp_path / "plan" / "plan.json"):
+        result = run("check", instance_file, plan)
+        assert result.exit_code == 0
+        assert "no violations" in result.stdout
+    document = json.loads(run("check", instance_file, tmp_path / "plan", "--json").stdout)
+    assert document["status"] == "ok"
+    assert document["cost"] == pytest.approx(document["plan_cost"])
+
+
+@pytest.mark.parametrize("by", ["pool", "job", "node"])
+def test_show_by(run: Run, folder: Path, instance_file: Path, by: str) -> None:
+    result = run("show", folder, "--by", by, "--instance", instance_file)
+    assert result.exit_code == 0
+    for part in (
+        "dual bound",
+        "25.00 USD",
+        "highspy 1.16.0",
+        "late: gamma (by 30 min)",
+        "rental",
+        {"job": "alpha"}.get(by, "burst"),
+    ):
+        assert part in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 100
+
+
+def test_show_as_json_has_the_plan_and_its_counts(run: Run, folder: Path, instance_file: Path) -> None:
+    document = json.loads(run("show", folder, "--json", "--instance", instance_file).stdout)
+    assert document["burst_jobs"] == 1
+    assert [entry["job"] for entry in document["runs"]] == ["alpha", "beta", "gamma"]
+    assert document["cost"] == 26.0
+
+
+def test_show_refuses_another_instance(run: Run, folder: Path, tmp_path: Path) -> None:
+    other = instance_document()
+    other["slot"] = "1h"
+    result = run("show", folder, "--instance", write_document(tmp_path / "other.json", other), "--json")
+    assert result.exit_code == 3
+    assert json.loads(result.stdout)["status"] == "invalid"
+    assert "another instance" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"[]", b'{"format": "burstplan-plan/1"}', b"\xff\xfe", b"\x00" * 10]
+)
+@pytest.mark.parametrize("command", ["show", "check"])
+def test_what_is_no_plan_is_3(
+    run: Run, instance_file: Path, tmp_path: Path, command: str, content: bytes
+) -> None:
+    path = tmp_path / "plan.json"
+    path.write_bytes(content)
+    result = run(command, *([instance_file] if command == "check" else []), path)
+    assert result.exit_code == 3
+    assert "plan.json" in "".join(result.stderr.split())
+    assert "Traceback" not in result.output
