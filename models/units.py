@@ -174,15 +174,17 @@ def _parse_duration(text: str) -> float | None:
 
 
 def write(value: float, kind: Kind, currency: str | None = None) -> str:
-    """The shortest spelling of `value` that `parse` reads back to exactly the same number."""
+    """A spelling of `value` that `parse` reads back to exactly the same number: whole if it can be, else short."""
     best: str | None = None
     for unit in kind.display:
         number = value / _factor(unit, kind.unit)
         text = _plain(number)
         shown = unit.replace("money", currency or "USD")
         spelling = f"{text}/h" if kind is PER_HOUR else f"{text} {shown}"
-        if parse(spelling, kind) == value and (best is None or len(spelling) < len(best)):
-            best = spelling
+        if parse(spelling, kind) == value:
+            if text.isdigit():
+                return spelling
+            best = spelling if best is None or len(spelling) < len(best) else best
     return best if best is not None else repr(value)
 
 

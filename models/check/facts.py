@@ -249,7 +249,7 @@ def _read_run(facts: Facts, index: int, run: Run) -> Use | Violation:
         return violation("unknown-mode", where, f"it has no mode {label(segment.mode)}")
     if not way.is_offered_in(pool):
         return violation("mode-elsewhere", where, f"mode {way.name} is not offered in pool {pool.id}")
-    is_kept = _is_where_it_runs(job, segment)
+    is_kept = _is_left_as_it_is(job, segment)
     speeds = (*job.speed_levels, *((1.0,) if is_kept else ()))
     speed = next((level for level in speeds if abs(level - segment.speed) <= QUANTITY_RELATIVE), None)
     if speed is None:
@@ -261,11 +261,13 @@ def _read_run(facts: Facts, index: int, run: Run) -> Use | Violation:
     return _use(facts, where, run, job, pool, way, speed, is_kept)
 
 
-def _is_where_it_runs(job: Job, segment: Segment) -> bool:
-    """Whether a running job is left as it is: from slot 0, in its mode, at full speed, on its places."""
+def _is_left_as_it_is(job: Job, segment: Segment) -> bool:
+    """Whether a running job is kept: from slot 0, in its mode, at full speed, on its places."""
     running = job.running
     return (
         running is not None
+        # One that may be moved may also be stopped and started again in its place, at its restart cost.
+        and (segment.kept or not running.movable)
         and segment.start_slot == 0
         and (segment.mode, segment.pool) == (running.mode, running.pool)
         and abs(segment.speed - 1.0) <= QUANTITY_RELATIVE

@@ -72,7 +72,7 @@ def only_jobs_with_a_price_are_rejected(facts: Facts) -> Iterator[Violation]:
 
 
 def modes_are_usable(facts: Facts) -> Iterator[Violation]:
-    """A mode fits the nodes of its pool, its data can be read there, and spot is allowed."""
+    """A mode fits the nodes of its pool, its data can be read there, and spot is allowed or it is kept."""
     for use in facts.uses:
         job, pool, way = use.job, use.pool, use.way
         for what, unit, need, most in (
@@ -85,8 +85,7 @@ def modes_are_usable(facts: Facts) -> Iterator[Violation]:
             if most is not None and is_above(need, most):
                 message = f"mode {way.name} needs {what}: {need:g} {unit}, and pool {pool.id} has {most:g}"
                 yield violation("mode-unfit", use.where, message, need - most)
-        runs_there = job.running is not None and job.running.pool == pool.id
-        if pool.market == "spot" and not job.spot and not runs_there:
+        if pool.market == "spot" and not job.spot and not use.is_kept:
             yield violation("spot-forbidden", use.where, f"is in spot pool {pool.id} without spot: true")
         if use.home is not None and not facts.is_reached(str(job.dataset), pool.site):
             message = f"no link leads from {use.home}, home of {job.dataset}, to {pool.site}"

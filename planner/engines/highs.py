@@ -6,7 +6,10 @@ over here. What comes back is not believed: engines round, recompute and check i
 
 from __future__ import annotations
 
+import ctypes
 import math
+import os
+import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -87,9 +90,8 @@ class Compiled:
                 "infeasible", None, None, None
             )
         begun = time.monotonic()
-        highs = highspy.Highs()
+        highs = _new_highs()
         options: dict[str, object] = {
-            "output_flag": False,
             "mip_rel_gap": gap,
             "mip_abs_gap": 1e-9,
             "random_seed": seed,
@@ -180,6 +182,24 @@ class Compiled:
             bound = objective  # no integers were left: the LP's value is the bound
         outcome: Outcome = "optimal" if optimal else "interrupted" if interrupted else "stopped"
         return Answer(outcome, known, objective, bound)
+
+
+def _new_highs() -> Any:
+    """A solver. The first one of a process prints its licence line on the C library's stdout before any option can forbid
+    it, which would spoil `--json`; it is sent nowhere."""
+    sys.stdout.flush()
+    library = ctypes.CDLL(None)
+    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 1)
+        highs = highspy.Highs()
+        library.fflush(None)  # what the C library has buffered goes the same way
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
+    highs.setOptionValue("output_flag", False)
+    return highs
 
 
 def _must(status: Any, what: str) -> None:

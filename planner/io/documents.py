@@ -1,7 +1,7 @@
 """YAML and JSON text to plain Python, with the line of every entry; strict, and safe on anything.
 
-YAML is built here from the parser's events, without recursion. PyYAML's own loader follows YAML 1.1, in which 1:30
-is 90 and `no` is false; it takes tags, unfolds aliases, and keeps the last of two equal keys without a word.
+YAML is built here from the parser's events, without recursion. PyYAML's own loader follows YAML 1.1, in
+which 1:30 is 90 and `no` is false; it takes tags, unfolds aliases, and keeps the last of two equal keys.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _NAMED: dict[str, Any] = {
 def plain_scalar(text: str) -> Any:
     """The value of an unquoted scalar: null, true, false, or a number as JSON writes it; all else stays text.
 
-    So `no`, `off`, 1:30, 2026-01-12, 08 and +5 are text, and no name is turned into something that it was not.
+    So `no`, `off`, 1:30, 2026-01-12, 08 and +5 are text, and no name is turned into what it was not.
     """
     if text in _NAMED:
         return _NAMED[text]
@@ -84,7 +84,7 @@ class _Open:
 
 
 class _Builder:
-    """Builds a document from events; faults are gathered, but for those after which nothing can be trusted."""
+    """Builds a document from events; gathers faults; stops at those after which nothing can be trusted."""
 
     def __init__(self, where: str) -> None:
         self.where = where
@@ -109,7 +109,7 @@ class _Builder:
         return InvalidInput(self.document.faults)
 
     def take(self, event: events.Event) -> None:
-        line = event.start_mark.line + 1
+        line = event.start_mark.line + 1  # type: ignore[union-attr]  # events of a parser have marks
         if isinstance(event, events.ScalarEvent):
             self.refuse_extras(event, line)
             self.scalar(event, line)
@@ -142,7 +142,9 @@ class _Builder:
         if top is not None and isinstance(top.value, dict) and top.key is None:
             top.key = event.value
             if event.value in top.value:
-                self.fault(line, "is given twice", f"keep this one or the one in line {top.lines[event.value]}")
+                self.fault(
+                    line, "is given twice", f"keep this one or the one in line {top.lines[event.value]}"
+                )
             else:
                 top.lines[event.value] = line
         else:
@@ -153,7 +155,9 @@ class _Builder:
         if top is not None and isinstance(top.value, dict) and top.key is None:
             raise self.stop(line, "is a list or record where a field's name belongs", "check the brackets")
         if len(self.stack) >= MAX_DEPTH:
-            raise self.stop(line, f"is nested more than {MAX_DEPTH} deep", "check the brackets; no field is so deep")
+            raise self.stop(
+                line, f"is nested more than {MAX_DEPTH} deep", "check the brackets; no field is so deep"
+            )
         lines = self.document.lines[id(value)] = {}
         inner = _Open(value, lines)
         self.add(value, line)
@@ -162,7 +166,9 @@ class _Builder:
     def add(self, value: Any, line: int) -> None:
         self.num_nodes += 1
         if self.num_nodes > MAX_NODES:
-            raise self.stop(line, f"has more than {MAX_NODES} entries", "use JSON, or a folder with CSV tables")
+            raise self.stop(
+                line, f"has more than {MAX_NODES} entries", "use JSON, or a folder with CSV tables"
+            )
         if not self.stack:
             self.document.value = value
             return
@@ -182,7 +188,7 @@ def load_yaml(text: str, where: str) -> Document:
         for event in _events(text):
             builder.take(event)
     except yaml.YAMLError as error:
-        raise InvalidInput([*builder.document.faults, _syntax_fault(error, where)]) from None
+        raise InvalidInput([*builder.document.faults, _syntax_fault(error, text, where)]) from None
     if builder.document.value is None and not builder.document.faults:
         raise refuse(where, "is empty", "write at least currency, start, slot, sites and pools")
     return builder.document
@@ -192,11 +198,13 @@ def _events(text: str) -> Iterator[events.Event]:
     yield from yaml.parse(text, Loader=_Loader)
 
 
-def _syntax_fault(error: yaml.YAMLError, where: str) -> Fault:
+def _syntax_fault(error: yaml.YAMLError, text: str, where: str) -> Fault:
     problem = str(getattr(error, "problem", None) or getattr(error, "reason", None) or "it breaks off")
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     place = where if mark is None else f"{where} line {mark.line + 1}"
-    if "token" in problem and "\\t" in problem or "tab" in problem:
+    lines = text.splitlines()[mark.line : mark.line + 1] if mark is not None else []
+    spaces = "".join(line[: len(line) - len(line.lstrip())] for line in lines)
+    if "\t" in spaces:
         mend = "indent with spaces, not tabs"
     elif "mapping values" in problem:
         mend = "check the indentation, and put text that has a colon in quotes"
@@ -248,7 +256,7 @@ def _json_int(digits: str) -> int | str:
 
 
 def locate_json(text: str, where: str) -> Document | None:
-    """The same document with lines, which json does not tell: JSON is read as YAML, if it is not too large."""
+    """The same document with lines, which json does not tell: JSON read as YAML, if it is not too large."""
     if len(text) > YAML_LIMIT:
         return None
     try:

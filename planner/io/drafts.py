@@ -45,8 +45,8 @@ class Drafting:
         reported: Mapping[str, Collection[str]] | None = None,
         partial_jobs: Collection[int] = (),
     ) -> None:
-        """`unread`: sections (and "head") that could not be read; `reported`: by section, fields whose absence
-        has been reported once for all records; `partial_jobs`: jobs of which not all modes could be read."""
+        """`unread`: sections (and "head") that could not be read; `reported`: by section, fields whose
+        absence has been reported once for all records; `partial_jobs`: jobs that lack modes not read."""
         self.document = document
         self.unread = frozenset(unread)
         self.reported = reported or {}
@@ -76,7 +76,9 @@ class Drafting:
                 mend = suggest(key[:200], Instance.model_fields)
                 if "?" not in mend:
                     mend = "remove it; fields are " + ", ".join(Instance.model_fields)
-                self.faults.append(Fault("is not a field of an instance", (key,), show(self.document[key]), mend))
+                self.faults.append(
+                    Fault("is not a field of an instance", (key,), show(self.document[key]), mend)
+                )
         if "head" in self.unread:
             return
         raw = {name: self.document[name] for name in Head.model_fields if name in self.document}
@@ -102,7 +104,7 @@ class Drafting:
         elif not raws and section in _NEEDED and (raws is None or isinstance(raws, list)):
             noun = RECORDS[section].__name__.lower()
             problem = "is missing" if raws is None else f"has no {noun}"
-            mend = f"add a {noun}: {', '.join(n for n, i in RECORDS[section].model_fields.items() if i.is_required())}"
+            mend = f"add a {noun}: {', '.join(required_columns(RECORDS[section]))}"
             self.faults.append(Fault(problem, (section,), None, mend))
             self.draft.unread |= {section}
             return

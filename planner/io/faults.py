@@ -24,8 +24,10 @@ MOST_FAULTS = 1000
 _REFERENCE = re.compile(rf"\b({'|'.join(SECTIONS)})\[(\d+)\]")
 
 
-def faults_of(error: ValidationError, record: type[Entity], at: Path, mend: str | None = None) -> Iterator[Fault]:
-    """The faults of one record that is found at a path; all with one way to mend them, where that is given."""
+def faults_of(
+    error: ValidationError, record: type[Entity], at: Path, mend: str | None = None
+) -> Iterator[Fault]:
+    """The faults of one record at a path; all with one way to mend them, where that is given."""
     seen: set[tuple[Path, str]] = set()
     details = error.errors(include_url=False)
     for detail in details:
@@ -62,7 +64,7 @@ def _branch(detail: ErrorDetails) -> str:
 
 
 def _is_echo(detail: ErrorDetails, details: list[ErrorDetails]) -> bool:
-    """Whether an error only repeats another: the branch of a union that was not meant, a list short of a bad item."""
+    """Whether an error only repeats another: that of a branch not meant, a list short of its bad items."""
     kind, value = detail["type"], detail["input"]
     if kind == "too_short" and isinstance(value, list | tuple):
         return len(value) >= detail.get("ctx", {}).get("min_length", 1)
@@ -91,7 +93,10 @@ def _words(detail: ErrorDetails, record: type[Entity], path: Path) -> tuple[str,
     if kind == "extra_forbidden":
         holder = _holder(record, path[:-1])
         mend = suggest(str(path[-1])[:200], holder.model_fields)
-        return f"is not a field of a {holder.__name__}", mend if "?" in mend else f"remove it; fields are {_fields(holder)}"
+        return (
+            f"is not a field of a {holder.__name__}",
+            mend if "?" in mend else f"remove it; fields are {_fields(holder)}",
+        )
     if kind == "value_error":
         text = str(context.get("error", ""))
         problem, _, mend = text.partition("; ")
@@ -142,8 +147,8 @@ def _advice(at: tuple[type[Entity], str] | None) -> str:
     if at is None:
         return "write a record: name: value for each of its fields"
     record, name = at
-    unit = shapes.unit_of(record, name)
-    return f"write {written(shapes.example_of(record, name))}, say; it is: {record.model_fields[name].description} ({unit})"
+    meaning = f"{record.model_fields[name].description} ({shapes.unit_of(record, name)})"
+    return f"write {written(shapes.example_of(record, name))}, say; it is: {meaning}"
 
 
 def _holder(record: type[Entity], path: Path) -> type[Entity]:
@@ -180,7 +185,7 @@ def placed(faults: list[Fault], locate: Locate) -> list[Fault]:
 
 
 def _shown(fault: Fault, where: str, locate: Locate) -> Fault:
-    """The fault with its place, what it quotes from outside escaped and cut, and rows named where it names others."""
+    """The fault with its place; what it quotes from outside escaped and cut; the rows of others named."""
 
     def with_place(match: re.Match[str]) -> str:
         other, _ = locate((match[1], int(match[2])))

@@ -41,9 +41,9 @@ def _failure(path: Path, error: OSError | ValueError) -> CannotWrite:
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file: at any moment there is the old content or the new one under its name, never a part.
+    """Write a file: at any moment the old content or the new one is under its name, never a part.
 
-    A link keeps pointing to its file, which is replaced; a device or pipe, such as /dev/stdout, is written to.
+    A link keeps pointing to its file, which is replaced; a device or pipe such as /dev/stdout is written to.
     """
     try:
         mode: int | None = None
@@ -73,7 +73,7 @@ def write_whole(path: Path, data: bytes) -> None:
 def write_folder_whole(
     path: Path, files: Mapping[str, bytes], marker: str, replaceable: Collection[str] = ()
 ) -> None:
-    """Write a folder: it is filled under another name, then takes its place; a part of it is never to be seen.
+    """Write a folder: it is filled under another name, then takes its place; no part of it is ever seen.
 
     An existing folder is replaced only if it is empty, or has the file `marker` and nothing else but names in
     `files` and `replaceable`, so that no file of somebody else is lost.
@@ -106,7 +106,9 @@ def _refuse_others(path: Path, target: Path, marker: str, replaceable: set[str])
     others = sorted(name for name in names if name not in replaceable or not (target / name).is_file())
     if others:
         shown = ", ".join(show(name, 60) for name in others[:5]) + (", ..." if len(others) > 5 else "")
-        raise CannotWrite(path, f"the folder holds other things ({shown}); move them or choose another folder")
+        raise CannotWrite(
+            path, f"the folder holds other things ({shown}); move them or choose another folder"
+        )
 
 
 def _take_place(temporary: Path, target: Path) -> None:

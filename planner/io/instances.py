@@ -66,7 +66,9 @@ def _read_file(path: Path, document: Document, text: str) -> Instance:
         located = locate_json(text, _name(path))
     lacks_pools = any(fault.path == ("pools",) for fault in faults)
     if path.name == HEAD_FILE and lacks_pools and (path.parent / "pools.csv").exists():
-        raise refuse(path, "is only a part of an instance: tables lie beside it", "give the folder that it is in")
+        raise refuse(
+            path, "is only a part of an instance: tables lie beside it", "give the folder that it is in"
+        )
     raise InvalidInput(faults_module.placed(faults, _locate_in(located, _name(path))))
 
 
@@ -124,7 +126,9 @@ class _Folder:
         try:
             if not path.exists():
                 needed = ", ".join(name for name, info in Head.model_fields.items() if info.is_required())
-                others = [p.name for p in sorted(self.path.glob("instance.*")) if p.suffix in (*_YAML, *_JSON)]
+                others = [
+                    p.name for p in sorted(self.path.glob("instance.*")) if p.suffix in (*_YAML, *_JSON)
+                ]
                 mend = f"rename {show(others[0])}" if others else f"add it with {needed} and sites"
                 raise refuse(self.where(HEAD_FILE), "is missing from the folder", mend)
             document = load_yaml(read_text(path, YAML_LIMIT), self.where(HEAD_FILE))
@@ -190,11 +194,18 @@ class _Folder:
             elif name is not None and "id" not in self.tables["jobs"].missing:
                 num_unknown += 1
                 mend = suggest(name[:200], index, is_searched=num_unknown <= 100)
-                self.faults.append(Fault("there is no such name in jobs", ("modes", k, "job"), name, mend, where))
+                self.faults.append(
+                    Fault("there is no such name in jobs", ("modes", k, "job"), name, mend, where)
+                )
 
     def _locate(self, path: FieldPath) -> tuple[str, int]:
         section = str(path[0]) if path else ""
-        if len(path) > 3 and section == "jobs" and path[2] == "modes" and (path[1], path[3]) in self.mode_rows:
+        if (
+            len(path) > 3
+            and section == "jobs"
+            and path[2] == "modes"
+            and (path[1], path[3]) in self.mode_rows
+        ):
             return self._row("modes", self.mode_rows[int(path[1]), int(path[3])])
         if section in self.tables:
             table = self.tables[section]
@@ -222,7 +233,7 @@ def _read_folder(path: Path) -> Instance:
 def write_instance(instance: Instance, path: str | Path) -> None:
     """Write an instance to a .yaml or .json file, or else as a folder; raises CannotWrite.
 
-    What is written reads back to an equal instance: quantities keep every digit, and what is left out is the default.
+    What is written reads back to an equal instance: quantities keep every digit, defaults are left out.
     """
     path = Path(path)
     document = document_of(instance)
@@ -230,7 +241,9 @@ def write_instance(instance: Instance, path: str | Path) -> None:
     if suffix in _YAML:
         write_whole(path, yaml_bytes(document))
     elif suffix in _JSON:
-        write_whole(path, (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
+        write_whole(
+            path, (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+        )
     elif suffix and not path.is_dir():
         raise CannotWrite(path, "name a .yaml or .json file, or a folder without a dot in its name")
     else:
@@ -257,14 +270,14 @@ def _folder_files(document: dict[str, Any]) -> dict[str, bytes]:
 
 
 class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-    """Quotes text that YAML 1.1 would not read as text (PyYAML sees to that), and text that this program would not."""
+    """Quotes text that YAML 1.1 would read as something else (PyYAML's part), and what this program would."""
 
     def ignore_aliases(self, _data: object) -> bool:
         return True
 
     def represent_text(self, text: str) -> yaml.Node:
         style = None if isinstance(plain_scalar(text), str) else "'"
-        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)  # type: ignore[no-any-return]
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _Dumper.add_representer(str, _Dumper.represent_text)

@@ -1,4 +1,4 @@
-"""What the fields of a record are: their kind of quantity, unit, default, meaning and an example, told by pydantic.
+"""What the fields of a record are: their kind of quantity, unit, default, meaning and an example.
 
 The one source of the reader's advice, of the writer, of the JSON Schema and of the reference page.
 """
@@ -43,7 +43,10 @@ _EXAMPLES: dict[str, Any] = {
     "Site.energy_price": "0.18 USD/kWh",
     "Site.storage": {"bandwidth_cap": "2 GB/s", "cache_capacity": "4 TB"},
     "Storage.tariff": [{"fixed": "0.15 USD/h", "per_mb_s": "0.001 USD/h/(MB/s)"}],
-    "Storage.points": [{"mb_s": "150 MB/s", "price": "0.31 USD/h"}, {"mb_s": "300 MB/s", "price": "0.46 USD/h"}],
+    "Storage.points": [
+        {"mb_s": "150 MB/s", "price": "0.31 USD/h"},
+        {"mb_s": "300 MB/s", "price": "0.46 USD/h"},
+    ],
     "Storage.billed": "24h",
     "Pool.id": "dc1-a100",
     "Pool.site": "dc1",
@@ -179,7 +182,9 @@ def may_be_list(record: type[Entity], name: str) -> bool:
 def choices(record: type[Entity], name: str) -> tuple[str, ...]:
     """The words that a field may hold."""
     annotation = record.model_fields[name].annotation
-    return tuple(word for part in _parts(annotation) if get_origin(part) is Literal for word in get_args(part))
+    return tuple(
+        word for part in _parts(annotation) if get_origin(part) is Literal for word in get_args(part)
+    )
 
 
 def field_at(record: type[Entity], path: tuple[str | int, ...]) -> tuple[type[Entity], str] | None:
@@ -225,8 +230,18 @@ def unit_of(record: type[Entity], name: str) -> str:
         return f"list of {inner[0].__name__}" if is_list(record, name) else inner[0].__name__
     if words := choices(record, name):
         return "one of " + ", ".join(words)
-    plain = [part for part in _parts(record.model_fields[name].annotation) if part in (str, bool, int, float, datetime)]
-    nouns = {str: "name", bool: "true or false", int: "whole number", float: "number", datetime: "ISO 8601 with zone"}
+    plain = [
+        part
+        for part in _parts(record.model_fields[name].annotation)
+        if part in (str, bool, int, float, datetime)
+    ]
+    nouns = {
+        str: "name",
+        bool: "true or false",
+        int: "whole number",
+        float: "number",
+        datetime: "ISO 8601 with zone",
+    }
     noun = nouns[plain[0]] if name != "currency" else "ISO 4217"
     if is_list(record, name):
         return f"list of {noun}s"
@@ -236,13 +251,18 @@ def unit_of(record: type[Entity], name: str) -> str:
 def fact(record: type[Entity], name: str) -> Fact:
     """All that is known of a field."""
     info = record.model_fields[name]
-    default = None if info.is_required() else _written_default(record, name, info)
+    default = None if info.is_required() else _written_default(info)
     return Fact(
-        name, info.is_required(), default, unit_of(record, name), info.description or "", example_of(record, name)
+        name,
+        info.is_required(),
+        default,
+        unit_of(record, name),
+        info.description or "",
+        example_of(record, name),
     )
 
 
-def _written_default(record: type[Entity], name: str, info: FieldInfo) -> Any:
+def _written_default(info: FieldInfo) -> Any:
     if isinstance(info.default, Storage):
         return {}
     return list(info.default) if isinstance(info.default, tuple) else info.default
@@ -254,7 +274,7 @@ def facts(record: type[Entity]) -> list[Fact]:
 
 
 class Encoder:
-    """Writes records back as people do: quantities with units, times in ISO 8601, defaults left out; without loss."""
+    """Writes records as people do: quantities with units, times in ISO 8601, no defaults; without loss."""
 
     def __init__(self, start: datetime, currency: str) -> None:
         # A fixed offset: with a zone that has summer time, adding seconds would move the wall clock instead.

@@ -1,4 +1,4 @@
-"""Bytes of a file to text: a regular file, not too large, UTF-8, without NUL; and foreign text made fit to show."""
+"""Bytes of a file to text: a regular file, not too large, UTF-8; and foreign text made fit to show."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from models.errors import Fault, InvalidInput
 
 MIB = 1 << 20
 YAML_LIMIT = 32 * MIB
-"""YAML is read piece by piece with the line of each piece, which takes its time; larger data goes into tables."""
+"""YAML is read entry by entry with the line of each, which takes its time; larger data goes into tables."""
 LIMIT = 256 * MIB
 """Of JSON and CSV."""
 
@@ -32,7 +32,7 @@ _SIGNATURES = {
 
 
 def show(value: object, most: int = _SHOWN) -> str:
-    """A value from outside as one line that is fit for a terminal: escaped where not printable, cut where long."""
+    """A value from outside as one line fit for a terminal: escaped where not printable, cut where long."""
     if value is None:
         return "empty"
     if isinstance(value, bool):
@@ -69,7 +69,9 @@ def read_text(path: Path, limit: int) -> str:
             kind = "is a folder" if stat.S_ISDIR(status.st_mode) else "is not a file"
             raise refuse(path, kind, "give a file")
         if status.st_size > limit:
-            raise refuse(path, f"is larger than {limit // MIB} MiB", _smaller(path), f"{status.st_size / MIB:.0f} MiB")
+            raise refuse(
+                path, f"is larger than {limit // MIB} MiB", _smaller(path), f"{status.st_size / MIB:.0f} MiB"
+            )
         with open(path, "rb") as file:
             head = file.read(_HEAD)
             _refuse_foreign(path, head)

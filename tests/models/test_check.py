@@ -152,9 +152,11 @@ CORRUPTIONS: list[tuple[str, Change, set[str]]] = [
     # Running jobs
     ("running", {f"{S}.kept": False}, {"kept-flag"}),
     ("running", {"runs.1.segments.0.kept": True}, {"kept-flag"}),
+    ("running", {"runs.3.segments.0.kept": False}, {"kept-flag"}),
     ("running", moved("running", 0, 1, 4), {"running-moved", "kept-flag", "node-off"}),
     ("running", {"runs.3.segments.0.places.0.node": 0},
-     {"running-moved", "kept-flag", "gpu-overused", "node-booting", "term-cost", "total-cost"}),
+     {"running-moved", "kept-flag", "gpu-overused", "node-booting", "spot-forbidden", "term-cost",
+      "total-cost"}),
     ("running", {"costs.restart": 0.0}, {"term-cost"}),
     # Places
     ("gang", {f"{S}.places": without(1)}, {"node-count"}),
@@ -419,14 +421,15 @@ def test_a_billed_tail_does_not_occupy_the_node() -> None:
     assert check(instance, plan).violations == ()
 
 
-def test_a_movable_job_left_in_place_needs_no_restart_even_where_it_is_throttled_elsewhere() -> None:
+def test_a_movable_job_pays_its_restart_unless_it_is_kept() -> None:
     instance = make_instance(
         slot="1h", horizon="4h", sites=[{"id": "lab", "kind": "on_prem"}],
         pools=[{"id": "p", "site": "lab", "gpu": "A", "gpus_per_node": 2, "nodes": 1, "price": 1,
                 "boot_time": "1h"}],
         jobs=[{"id": "a", "restart_cost": 7, "speed_levels": [1, 0.5],
                "modes": [{"pool": "p", "gpus": 1, "duration": "2h"}],
-               "running": {"mode": "1xp", "pool": "p", "movable": True, "places": [{"node": 0, "gpus": [1]}]}}],
+               "running": {"mode": "1xp", "pool": "p", "movable": True,
+                           "places": [{"node": 0, "gpus": [1]}]}}],
     )  # fmt: skip
     kept = run(instance, "a", "1xp", "p", (0, 2), {0: [1]}, kept=True)
     throttled = run(instance, "a", "1xp", "p", (0, 4), {0: [1]}, speed=0.5)
@@ -437,8 +440,14 @@ def test_a_movable_job_left_in_place_needs_no_restart_even_where_it_is_throttled
         instance, {"node_hours": 4.0, "restart": 7.0}, 4,
         runs=(throttled,), nodes_on=(on(instance, "p", 0, (0, 4), 4.0),),
     )  # fmt: skip
+    restarts = make_plan(
+        instance, {"node_hours": 2.0, "restart": 7.0}, 4,
+        runs=(run(instance, "a", "1xp", "p", (0, 2), {0: [1]}),),
+        nodes_on=(on(instance, "p", 0, (0, 2), 2.0),),
+    )  # fmt: skip
     assert check(instance, stays).violations == ()
     assert check(instance, slows).violations == ()
+    assert check(instance, restarts).violations == ()
 
 
 def _facts(**tables: Any) -> Facts:
