@@ -149,7 +149,7 @@ def _parse_text(text: str, kind: Kind, currency: str | None) -> float:
     if kind.has_money:
         stated = re.match(r"[A-Z]{3}\b", unit)
         if not stated:
-            raise ValueError(f"has no currency in its unit '{unit}'; write {kind.example}")
+            raise ValueError(f"has no currency in its unit '{unit.removeprefix('one')}'; write {kind.example}")
         if currency is not None and stated[0] != currency:
             raise ValueError(f"is in {stated[0]} while the file's currency is {currency}; convert it to {currency}")
         unit = "money" + unit[3:]
@@ -174,7 +174,7 @@ def _parse_duration(text: str) -> float | None:
 
 
 def write(value: float, kind: Kind, currency: str | None = None) -> str:
-    """A spelling of `value` that `parse` reads back to exactly the same number: whole if it can be, else short."""
+    """A spelling of `value` that `parse` reads back to exactly the same number: 3.5 h, not 12600 s; else the shortest."""
     best: str | None = None
     for unit in kind.display:
         number = value / _factor(unit, kind.unit)
@@ -182,7 +182,7 @@ def write(value: float, kind: Kind, currency: str | None = None) -> str:
         shown = unit.replace("money", currency or "USD")
         spelling = f"{text}/h" if kind is PER_HOUR else f"{text} {shown}"
         if parse(spelling, kind) == value:
-            if text.isdigit():
+            if abs(number) >= 1 and re.fullmatch(r"-?\d+(\.\d\d?)?", text):
                 return spelling
             best = spelling if best is None or len(spelling) < len(best) else best
     return best if best is not None else repr(value)

@@ -1,8 +1,8 @@
 """The optimum of a super tiny instance by enumeration in plain Python: what the oracle is held against.
 
-Every job tries every way, slot and set of GPUs. For each such schedule the nodes' intervals are the best of all,
-found node by node, and every choice of cached parts and of who reads from the cache is tried. Only branches
-that cost more already than the best plan are cut, which is sound because no cost is negative.
+Every job tries every way, slot and set of GPUs. For each such schedule the nodes' intervals are the best of
+all, found node by node, and every choice of cached parts and of who reads from the cache is tried. Only
+branches that cost more already than the best plan are cut, which is sound because no cost is negative.
 """
 
 from __future__ import annotations
@@ -23,6 +23,18 @@ FITS = 1e-9
 def brute_optimum(instance: Instance) -> float | None:
     """Cost of the cheapest plan; None where there is none."""
     return _Enumeration(instance).best()
+
+
+def num_schedules(instance: Instance) -> int:
+    """How many schedules there are to enumerate, before any is cut."""
+    number = 1
+    for job in instance.jobs:
+        choices = 0 if job.reject_cost is None else 1
+        for way in reading.ways(instance, job):
+            places = sum(1 for _ in reading.placements(instance, way))
+            choices += places * len(reading.starts(instance, job, way))
+        number *= choices
+    return number
 
 
 class _Enumeration:
@@ -117,7 +129,7 @@ class _Enumeration:
         slots = reading.num_slots(self.instance)
 
         def cheapest_from(t: int) -> float:
-            """The same for the slots from t on, the node being off before t."""
+            """The same for the slots from t on, the node being off in the slot before."""
             if not any(slot >= t for slot in used):
                 return 0.0
             costs = [math.inf if t in used else cheapest_from(t + 1)]
@@ -125,14 +137,15 @@ class _Enumeration:
             for end in range(t + 1, slots + 1):
                 if not reading.is_available(self.instance, pool, node, end - 1):
                     break
-                if not any(t <= slot < min(ready, end) for slot in used):
-                    costs.append(reading.interval_cost(self.instance, pool, t, end) + cheapest_from(end))
+                # In the slot `end` it is off: intervals do not touch.
+                if end not in used and not any(t <= slot < min(ready, end) for slot in used):
+                    costs.append(reading.interval_cost(self.instance, pool, t, end) + cheapest_from(end + 1))
             return min(costs)
 
         return cheapest_from(0)
 
     def _storage_cost(self, runs: list[JobRun]) -> float:
-        """Least cost of bandwidth, cache and transfer for a schedule; infinite where a link or cap is broken."""
+        """Least cost of bandwidth, cache and transfer for a schedule; infinite where none is feasible."""
         datasets = [self.instance.jobs[run.job].dataset for run in runs]
         sites = [self.instance.pools[run.way.pool].site for run in runs]
         readers = [k for k, run in enumerate(runs) if run.way.rate_mb_s > 0]

@@ -149,7 +149,7 @@ class Oracle:
                 end = next((t for t in self.slots[a:] if not free[t]), len(self.slots))
                 for b in range(a + 1, min(end, a + longest) + 1):
                     self.on[p, node, a, b] = self.boolean(reading.interval_cost(self.instance, pool, a, b))
-                    # In a pool that bills in blocks or boots, intervals that touch would be one: the slot after is taken.
+                    # Intervals do not touch, which is seen only where a node boots or is billed in blocks.
                     for t in range(a, b + (longest > 1)):
                         covering[t].append(self.on[p, node, a, b])
             for variables in covering.values():

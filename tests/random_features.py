@@ -24,7 +24,7 @@ def _slots(doc: Doc) -> int:
 
 
 def second_cloud(doc: Doc, draw: random.Random) -> None:
-    """One more cloud site with a pool, linked from every other, at times dearer to read from than the first."""
+    """One more cloud site with a pool, linked from every other, at times at a higher price."""
     from tests.random_instances import random_pool, random_storage
 
     if len(doc["pools"]) >= 3:

@@ -1,9 +1,9 @@
 """Tiny random instances whose optimum is found in a moment, for all that is compared with the optimum.
 
 Families: "compute" (GPUs only), "mixed" (shares, datasets, cache, bandwidth, burst pools), "contended" (few
-nodes, many jobs, tight due dates) and "odd" (one of those with rarer features added, see random_features.py). All
-numbers are nice ones, such that costs scale to whole numbers. The same state of the generator gives the same
-instance.
+nodes, many jobs, tight due dates) and "odd" (one of those with rarer features added, see random_features.py).
+All numbers are nice ones, such that costs scale to whole numbers. The same state of the generator gives the
+same instance.
 """
 
 from __future__ import annotations

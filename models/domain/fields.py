@@ -143,7 +143,7 @@ def parse_instant(text: str, start: datetime) -> float:
             "is not a time; write ISO 8601 such as 2026-01-12T18:00:00+01:00, or the time after start such as 6h"
         ) from None
     if instant.tzinfo is None:
-        raise ValueError(f"has no time zone; write {text.strip()}{start.isoformat()[19:]} if it is the start's")
+        raise ValueError(f"has no time zone; write {instant.isoformat()}{start.isoformat()[19:]} if it is the start's")
     if instant.utcoffset() != start.utcoffset():
         try:
             same = instant.astimezone(start.tzinfo).isoformat()

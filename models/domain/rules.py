@@ -25,7 +25,7 @@ _TOLERANCE = 1e-9
 _SHORTEST_SLOT, _LONGEST_SLOT = 1e-3, 7 * 86400.0
 _FIRST_YEAR, _LAST_YEAR = 1900, 7000
 _MOST_SLOTS_OF_A_MODE = 1e9
-_MOST_SUGGESTIONS = 100
+_MOST_COMPARISONS = 200_000
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Draft:
     references: list[tuple[str, str, tuple[str | int, ...]]] = field(default_factory=list)
     """(section, name, path) of each reference that a faulty record makes."""
     _known: dict[str, set[str]] = field(default_factory=dict, init=False, repr=False)
-    _suggested: int = field(default=0, init=False, repr=False)
+    _compared: int = field(default=0, init=False, repr=False)
 
     @classmethod
     def of(cls, instance: Instance) -> Draft:
@@ -67,6 +67,10 @@ class Draft:
             self._known[section] = {name for _, name in self.names.get(section, ())}
         return self._known[section]
 
+    def is_known(self, section: str) -> bool:
+        """Whether the section could be read and has names, if it has records."""
+        return section not in self.unread and bool(self.known(section) or not self.sizes.get(section))
+
     def is_whole(self, *sections: str) -> bool:
         """Whether no record of the sections is faulty."""
         return all(
@@ -75,10 +79,16 @@ class Draft:
             for section in sections
         )
 
+    @property
+    def is_slot_sane(self) -> bool:
+        """Whether the slot, where it is known, has a length that can be meant."""
+        return self.slot is None or _SHORTEST_SLOT <= self.slot <= _LONGEST_SLOT
+
     def suggest(self, name: str, known: Iterable[str]) -> str:
-        """How to mend a name that is not known; after a hundred only by listing, as a search takes its time."""
-        self._suggested += 1
-        return suggest(name, known, is_searched=self._suggested <= _MOST_SUGGESTIONS)
+        """How to mend a name that is not known; a search takes its time, so not for any number of names."""
+        names = list(known)
+        self._compared += len(names)
+        return suggest(name, names) if self._compared <= _MOST_COMPARISONS else "correct or remove it"
 
     def when(self, seconds: float) -> str:
         """A time as people read it."""
@@ -92,23 +102,20 @@ def check_rules(draft: Draft) -> list[Fault]:
     return [fault for rule in RULES for fault in rule(draft)]
 
 
-def suggest(name: str, known: Iterable[str], *, is_searched: bool = True) -> str:
+def suggest(name: str, known: Iterable[str]) -> str:
     """How to mend a name that is not known."""
     names = sorted(known)
-    if is_searched:
-        folded = {other.casefold(): other for other in reversed(names)}
-        close = difflib.get_close_matches(name, names, n=1) or [
-            folded[other] for other in difflib.get_close_matches(name.casefold(), folded, n=1)
-        ]
-        if close:
-            return f"did you mean {close[0]}?"
+    folded = {other.casefold(): other for other in reversed(names)}
+    close = difflib.get_close_matches(name.casefold(), folded, n=1)
+    if close:
+        return f"did you mean {folded[close[0]]}?"
     if not names:
         return "there are none; remove it"
     return f"one of {', '.join(names[:8])}{', ...' if len(names) > 8 else ''}"
 
 
 def _refer(draft: Draft, section: str, name: str | None, *path: str | int) -> Iterator[Fault]:
-    if name is not None and section not in draft.unread and name not in (known := draft.known(section)):
+    if name is not None and draft.is_known(section) and name not in (known := draft.known(section)):
         yield Fault(f"there is no such name in {section}", path, name, draft.suggest(name, known))
 
 
@@ -146,7 +153,7 @@ def references_exist(draft: Draft) -> Iterator[Fault]:
             if mode.gpu is not None and mode.gpu not in gpus and draft.is_whole("pools"):
                 yield Fault("no pool has this GPU type", ("jobs", i, "modes", k, "gpu"), mode.gpu, draft.suggest(mode.gpu, gpus))
         if job.model is not None and job.model not in models and draft.is_whole("throughputs"):
-            yield Fault("no throughput is given for this model", ("jobs", i, "model"), job.model, draft.suggest(job.model, models))
+            yield Fault("no throughput is given for this model", ("jobs", i, "model"), job.model, draft.suggest(job.model, models) if models else "add throughputs, or give modes instead")
         if job.running is not None:
             yield from _refer(draft, "pools", job.running.pool, "jobs", i, "running", "pool")
 
@@ -170,7 +177,7 @@ def slots_divide_the_horizon(draft: Draft) -> Iterator[Fault]:
     """The horizon is a whole number of slots, and not too many."""
     from models.domain.instance import MAX_SLOTS
 
-    if draft.slot is None or not isinstance(draft.horizon, float | int):
+    if draft.slot is None or not draft.is_slot_sane or not isinstance(draft.horizon, float | int):
         return
     slots = draft.horizon / draft.slot
     if slots > MAX_SLOTS:
@@ -182,7 +189,7 @@ def slots_divide_the_horizon(draft: Draft) -> Iterator[Fault]:
 
 def the_grid_is_within_the_calendar(draft: Draft) -> Iterator[Fault]:
     """A slot has a length that can be meant, and so has the start, so that every slot has a date."""
-    if draft.slot is not None and not _SHORTEST_SLOT <= draft.slot <= _LONGEST_SLOT:
+    if draft.slot is not None and not draft.is_slot_sane:
         yield Fault("is shorter than 1 ms or longer than a week", ("slot",), f"{draft.slot:g} s", "write 5m, say")
     if draft.start is not None and not _FIRST_YEAR <= draft.start.year <= _LAST_YEAR:
         yield Fault(
@@ -226,7 +233,7 @@ def pools_are_sound(draft: Draft) -> Iterator[Fault]:
             indices = window.nodes if isinstance(window.nodes, tuple) else ((window.nodes or 0) - 1,)
             for node in indices:
                 if node >= pool.nodes:
-                    yield Fault(f"the pool has {pool.nodes} nodes, counted from 0", (*at, "unavailable", k, "nodes"), str(window.nodes), "name nodes that exist")
+                    yield Fault(f"the pool has {pool.nodes} nodes, counted from 0", (*at, "unavailable", k, "nodes"), str(node), "name nodes that exist")
                     break
     sites = {site.id: site for site in draft.sites.values()}
     for i, pool in draft.pools.items():
@@ -317,7 +324,7 @@ def modes_are_sound(draft: Draft) -> Iterator[Fault]:
                 yield Fault("reads from no dataset", (*at, "read_rate"), f"{mode.read_rate:g} MB/s", "name the job's dataset, or remove it")
             if not _is_sound(mode):
                 continue
-            if draft.slot and mode.duration * mode.slowdown / min(job.speed_levels) / draft.slot > _MOST_SLOTS_OF_A_MODE:
+            if draft.slot and draft.is_slot_sane and mode.duration * mode.slowdown / min(job.speed_levels) / draft.slot > _MOST_SLOTS_OF_A_MODE:
                 yield Fault("is more than 1e9 slots at its slowest", (*at, "duration"), f"{mode.duration:g} s", "check its unit")
             name = entry_name(mode)
             if name in names:
@@ -341,7 +348,8 @@ def modes_are_sound(draft: Draft) -> Iterator[Fault]:
 def _one_of(record: Any, one: str, other: str, at: tuple[str | int, ...]) -> Iterator[Fault]:
     if (getattr(record, one) is None) == (getattr(record, other) is None):
         both = getattr(record, one) is not None
-        yield Fault(f"has {'both' if both else 'neither'} {one} and {other}", at, None, f"give {one} or {other}")
+        problem = f"has both {one} and {other}" if both else f"has neither {one} nor {other}"
+        yield Fault(problem, at, None, f"give {one} or {other}")
 
 
 def _is_sound(entry: ModeEntry) -> bool:
@@ -353,7 +361,8 @@ def _overflowing(job: Job, draft: Draft) -> list[int]:
     """Throughputs that make no sensible duration or read rate out of the job's samples."""
     if job.model is None or job.samples is None:
         return []
-    most = _MOST_SLOTS_OF_A_MODE * (draft.slot or 1.0) * min(job.speed_levels)
+    slot = draft.slot if draft.slot is not None and draft.is_slot_sane else 60.0
+    most = _MOST_SLOTS_OF_A_MODE * slot * min(job.speed_levels)
     return [
         i
         for i, row in draft.throughputs.items()
@@ -382,6 +391,10 @@ def modes_fit_nodes(draft: Draft) -> Iterator[Fault]:
 
     if not draft.is_whole("pools", "datasets", "sites", "network", "throughputs"):
         return
+    used = {pool.site for pool in draft.pools.values()} | {dataset.home for dataset in draft.datasets.values()}
+    used |= {name for link in draft.network.values() for name in (link.source, link.target)}
+    if not used <= draft.known("sites"):
+        return  # a site that is misspelt would make more faults than there are
     home = {dataset.id: dataset.home for dataset in draft.datasets.values()}
     links = {(link.source, link.target) for link in draft.network.values()}
     for i, job in draft.jobs.items():

@@ -6,12 +6,13 @@ import gc
 
 import pyomo.environ as pyo
 
-from models.formulation import capacity, objective, placement, precedence, rental, scheduling, storage
+from models.formulation import capacity, levels, objective, placement, precedence, rental, scheduling, storage
 from models.formulation.context import Context
 from models.starts import Starts
 
 VARIABLES = (
     scheduling.declare_starts,
+    levels.declare_levels,
     capacity.declare_nodes,
     rental.declare_blocks,
     storage.declare_storage,
@@ -19,6 +20,7 @@ VARIABLES = (
 )
 CONSTRAINTS = (
     scheduling.each_job_starts_once,
+    levels.levels_follow_starts_and_ends,
     capacity.runs_fit_on_usable_nodes,
     capacity.a_node_has_room_for_one_large_run,
     rental.nodes_are_paid,

@@ -11,9 +11,7 @@ from models.formulation.context import Context, declare, linear
 def declare_nodes(model: pyo.ConcreteModel, context: Context) -> None:
     r"""n[p,t] in {0..N[p,t]}: nodes of pool p that can be used in slot t (on, booted), N[p,t] those available."""
     used = [p for p, rows in enumerate(context.rows_of_pool) if rows]
-    slots = range(context.num_slots)
     model.POOL = pyo.Set(initialize=used, ordered=True)
-    model.SLOT = pyo.Set(initialize=list(slots), ordered=True)
     counts = {p: context.pools[p].available.sum(axis=0).tolist() for p in used}
     model.n = pyo.Var(
         model.POOL, model.SLOT, domain=pyo.NonNegativeIntegers, bounds=lambda _, p, t: (0, counts[p][t])
@@ -21,40 +19,28 @@ def declare_nodes(model: pyo.ConcreteModel, context: Context) -> None:
 
 
 def runs_fit_on_usable_nodes(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""sum over (r,t') of p running in t: num_nodes[r] use[r,q] x[r,t'] <= capacity[p,q] n[p,t] for all p, t, and
-    resources q of a node: GPU slices, GPU memory, CPU cores, RAM"""
+    r"""f[q,p,t] <= capacity[p,q] n[p,t] for all p, t, and resources q of a node: GPU slices, GPU memory, CPU cores, RAM"""
     rules = {}
     for p in model.POOL:
-        running = context.running(context.rows_of_pool[p])
         for resource in context.resources(p):
-            for t, starts in running.items():
-                takes = [context.rows[r].mode.num_nodes * resource.use[r] for r, _ in starts]
-                variables = [model.x[start] for start in starts]
-                expression = linear([*takes, -resource.capacity], [*variables, model.n[p, t]])
-                rules[p, resource.name, t] = expression <= 0
+            for t in model.SLOT:
+                taken = [model.f[resource.name, p, t], model.n[p, t]]
+                rules[p, resource.name, t] = linear([1.0, -resource.capacity], taken) <= 0
     declare(model, "runs_fit_on_usable_nodes", rules)
 
 
 def a_node_has_room_for_one_large_run(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""sum over (r,t') of p running in t: num_nodes[r] phi(slices[r] / slices of a node) x[r,t'] <= n[p,t] for all p, t
+    r"""f[large,p,t] <= n[p,t] for all p, t, where a run takes num_nodes[r] phi(slices[r] / slices of a node) of it
 
     with phi(a) = 1 for a > 1/2, 1/2 for a = 1/2, else 0. A node holds one run of more than half, or two of a half, so
     the sum of phi over a node is at most 1: a dual feasible function of Fekete and Schepers (2001). It is implied
     for a plan on nodes, but not by the sums over the pool, and so tightens them. Only where it says more than the row of
     the slices: some run takes more than half of a node but not all of it.
     """
-    rules = {}
-    for p in model.POOL:
-        pool = context.pools[p].pool
-        size = pool.gpus_per_node * pool.slices_per_gpu
-        large = [r for r in context.rows_of_pool[p] if 2 * context.rows[r].mode.slices >= size]
-        if not any(size > context.rows[r].mode.slices > size / 2 for r in large):
-            continue
-        for t, starts in context.running(large).items():
-            parts = [
-                context.rows[r].mode.num_nodes * (1.0 if 2 * context.rows[r].mode.slices > size else 0.5)
-                for r, _ in starts
-            ]
-            variables = [model.x[start] for start in starts]
-            rules[p, t] = linear([*parts, -1.0], [*variables, model.n[p, t]]) <= 0
+    rules = {
+        (p, t): linear([1.0, -1.0], [model.f["large", p, t], model.n[p, t]]) <= 0
+        for p in model.POOL
+        if ("large", p) in model.QUANTITY
+        for t in model.SLOT
+    }
     declare(model, "a_node_has_room_for_one_large_run", rules)

@@ -112,6 +112,41 @@ class Context:
                     at[slot].append((r, t))
         return dict(sorted(at.items()))
 
+    @cached_property
+    def quantities(self) -> dict[tuple[str, Any], dict[int, float]]:
+        """What is limited in each slot, by name and owner, and how much of it each row takes while it runs."""
+        found: dict[tuple[str, Any], dict[int, float]] = {}
+        for p, rows in enumerate(self.rows_of_pool):
+            for resource in self.resources(p) if rows else ():
+                use = {r: self.rows[r].mode.num_nodes * resource.use[r] for r in rows}
+                found[resource.name, p] = {r: value for r, value in use.items() if value}
+            if large := self._large_runs(p):
+                found["large", p] = large
+        for r, row in enumerate(self.rows):
+            if row.link_rate > 0:
+                found.setdefault(("reading", row.site), {})[r] = row.link_rate
+                if row.link is not None and self._is_limited(row.link):
+                    found.setdefault(("crossing", f"{row.link[0]}-{row.link[1]}"), {})[r] = row.link_rate
+        return found
+
+    def _is_limited(self, link: tuple[int, int]) -> bool:
+        sites = self.instance.sites
+        return self.instance.links[sites[link[0]].id, sites[link[1]].id].bandwidth is not None
+
+    def _large_runs(self, p: int) -> dict[int, float]:
+        """Nodes that the runs of at least half a node take, halves counted as halves; empty where that says no more
+        than their slices do (no run takes more than half of a node but not all of it)."""
+        pool = self.pools[p].pool
+        size = pool.gpus_per_node * pool.slices_per_gpu
+        modes = {r: self.rows[r].mode for r in self.rows_of_pool[p]}
+        if not any(size > mode.slices > size / 2 for mode in modes.values()):
+            return {}
+        return {
+            r: mode.num_nodes * (1.0 if 2 * mode.slices > size else 0.5)
+            for r, mode in modes.items()
+            if 2 * mode.slices >= size
+        }
+
     def resources(self, p: int) -> list[Resource]:
         """What can bind on a node of a pool: its GPU slices always, the rest only where some mode takes a larger
         part of it than of the slices (otherwise its row is implied)."""

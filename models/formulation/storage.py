@@ -39,30 +39,22 @@ def _most_bandwidth(context: Context, s: int) -> float:
 
 
 def readers_share_the_bandwidth(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""sum over (r,t') at s running in t: link_rate[r] x[r,t'] <= B[s] for all s, t"""
-    rules = {}
-    for s in model.LINKED:
-        reading = [r for r, row in enumerate(context.rows) if row.site == s and row.link_rate > 0]
-        for t, starts in context.running(reading).items():
-            rates = [context.rows[r].link_rate for r, _ in starts]
-            rules[s, t] = linear([*rates, -1.0], [*(model.x[start] for start in starts), model.B[s]]) <= 0
+    r"""f[reading,s,t] <= B[s] for all s, t, where a run takes its link_rate[r] at its site"""
+    rules = {
+        (s, t): linear([1.0, -1.0], [model.f["reading", s, t], model.B[s]]) <= 0
+        for s in model.LINKED
+        for t in model.SLOT
+    }
     declare(model, "readers_share_the_bandwidth", rules)
 
 
 def readers_share_the_network(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""sum over (r,t') at s reading from home h, running in t: link_rate[r] x[r,t'] <= bandwidth[h,s] for all links
-    with a bandwidth, t"""
-    rules = {}
-    sites = context.instance.sites
+    r"""f[crossing,l,t] <= bandwidth[l] for all links l from home to site that have a bandwidth, t"""
+    index, rules = context.instance.site_index, {}
     for link in context.instance.network:
-        if link.bandwidth is None:
-            continue
-        ends = (context.instance.site_index[link.source], context.instance.site_index[link.target])
-        reading = [r for r, row in enumerate(context.rows) if row.link == ends and row.link_rate > 0]
-        for t, starts in context.running(reading).items():
-            rates = [context.rows[r].link_rate for r, _ in starts]
-            expression = linear(rates, [model.x[start] for start in starts]) <= link.bandwidth
-            rules[sites[ends[0]].id, sites[ends[1]].id, t] = expression
+        key = ("crossing", f"{index[link.source]}-{index[link.target]}")
+        for t in model.SLOT if key in model.QUANTITY else ():
+            rules[link.source, link.target, t] = linear([1.0], [model.f[*key, t]]) <= link.bandwidth
     declare(model, "readers_share_the_network", rules)
 
 

@@ -7,6 +7,7 @@ the command must not end as if all had been said.
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import math
 import os
@@ -77,16 +78,32 @@ def show(renderables: Iterable[RenderableType], stream: TextIO | None = None) ->
     target = stream or sys.stdout
     if target is None:
         return
-    made = console(target)
-    with made.capture() as capture:
-        for renderable in renderables:
-            # `print` joins texts and forgets how they are to be wrapped, unless it is told again.
-            no_wrap, overflow = (getattr(renderable, name, None) for name in ("no_wrap", "overflow"))
-            made.print(renderable, crop=False, no_wrap=no_wrap, overflow=overflow)
-    text = capture.get()
+    text = _rendered(renderables, console(target))
     if not is_terminal(target):
-        text = "".join(line.rstrip() + "\n" for line in text.splitlines())
+        text = "".join(line.rstrip() + "\n" for line in text.split("\n"))[:-1]
     write(text, target)
+
+
+def _rendered(renderables: Iterable[RenderableType], like: Console) -> str:
+    """What the console would print. It is written by `write`, which knows how writing can fail."""
+    from rich.console import Console
+
+    page = io.StringIO()
+    made = Console(
+        file=page,
+        width=like.width,
+        color_system=like.color_system,  # type: ignore[arg-type]
+        force_terminal=like.color_system is not None,
+        legacy_windows=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+    for renderable in renderables:
+        # `print` joins texts and forgets how they are to be wrapped, unless it is told again.
+        no_wrap, overflow = (getattr(renderable, name, None) for name in ("no_wrap", "overflow"))
+        made.print(renderable, crop=False, no_wrap=no_wrap, overflow=overflow)
+    return page.getvalue()
 
 
 def document(content: dict[str, Any]) -> None:
@@ -134,7 +151,7 @@ def write(text: str, stream: TextIO | None) -> None:
     except OSError as fault:
         _silence(stream)
         if stream is not sys.stderr:
-            raise CannotPrint(f"standard output cannot be written: {fault.strerror or fault}") from None
+            raise CannotPrint(f"standard output: {(fault.strerror or str(fault)).lower()}") from None
 
 
 def _silence(stream: TextIO) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -105,47 +105,67 @@ def plan(
     with failures(as_json):
         if out is not None:
             target.probe(out)
-        problem, solution = _solve(instance, str(engine), limits, quiet)
-        trouble = None
-        if out is not None:
-            try:
-                target.write(solution.plan, problem, out)
-            except Unwritable as fault:
-                trouble = fault
+        from planner.io.instances import read_instance
+
+        problem = read_instance(instance)
+        with _stop_signals() as hold:
+            solution = _solve(problem, engine.value, limits, quiet, hold)
+            trouble = _write(problem, solution, out)
         _report(problem, solution, None if trouble else out, trouble, as_json, quiet)
         if trouble is not None:
             raise typer.Exit(Exit.INVALID)
         if solution.plan.status == "interrupted":
-            output.say(
-                "interrupted; this is the best plan so far"
-                + ("" if out else ", not written: no --out was given")
-            )
+            unsaved = "" if out else ", not written: no --out was given"
+            output.say(f"interrupted; this is the best plan so far{unsaved}")
             raise typer.Exit(Exit.INTERRUPTED)
 
 
-def _solve(path: Path, engine: str, limits: dict[str, Any], quiet: bool) -> tuple[Instance, Solution]:
-    from planner.io.instances import read_instance
-
-    problem = read_instance(path)
-    with _stop_signals(), live(problem.currency, quiet) as on_progress:
+def _solve(
+    problem: Instance, engine: str, limits: dict[str, Any], quiet: bool, hold: Callable[[], None]
+) -> Solution:
+    with live(problem.currency, quiet) as on_progress:
         # The solvers take a second to import; the progress line stands by then.
         from planner.engines.base import Limits
         from planner.solve import solve
 
-        return problem, solve(problem, engine, Limits(**limits, on_progress=on_progress))
+        solution = solve(problem, engine, Limits(**limits, on_progress=on_progress))
+        hold()
+    return solution
+
+
+def _write(problem: Instance, solution: Solution, out: Path | None) -> Unwritable | None:
+    if out is None:
+        return None
+    try:
+        target.write(solution.plan, problem, out)
+    except Unwritable as trouble:
+        return trouble
+    return None
 
 
 @contextmanager
-def _stop_signals() -> Iterator[None]:
-    """Let SIGTERM (a batch system's end of time, `timeout`) stop the solve as Ctrl-C does."""
+def _stop_signals() -> Iterator[Callable[[], None]]:
+    """Let SIGTERM (a batch system's end of time, `timeout`) stop the solve as Ctrl-C does.
+
+    Yields what is called once there is a plan: from then on a second Ctrl-C must not come between the plan
+    and its file.
+    """
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield lambda: None
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) or signal.SIG_DFL for number in numbers}
+
+    def hold() -> None:
+        for number in numbers:
+            signal.signal(number, signal.SIG_IGN)
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        yield
+        yield hold
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number in numbers:
+            signal.signal(number, before[number])
 
 
 def _report(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -46,10 +47,12 @@ def show(
         from models.errors import Fault, InvalidInput
         from planner.io.instances import read_instance
         from planner.io.plans import read_plan
-        from planner.report.facts import Facts
+        from planner.report.facts import Facts, damage
         from planner.report.summary import details
 
         made = read_plan(plan)
+        if faults := damage(made):
+            raise InvalidInput([replace(fault, where=str(plan)) for fault in faults])
         problem = None if instance is None else read_instance(instance)
         if problem is not None and problem.content_hash != made.instance_hash:
             mend = "name the instance that the plan was made for"

@@ -39,7 +39,9 @@ def explain(instance: Instance, node_pools: frozenset[int], limits: Limits) -> I
         found += relax(starts, node_pools, limits, stated)
     if node_pools and not any(clash.what.startswith("nodes") for clash in found):
         names = ", ".join(instance.pools[p].id for p in sorted(node_pools))
-        found.append(Clash("packing", f"the sums over the pools {names} fit, but no packing on their nodes exists"))
+        found.append(
+            Clash("packing", f"the sums over the pools {names} fit, but no packing on their nodes exists")
+        )
     return Infeasible("no plan satisfies the instance", [*reasons, *found])
 
 
@@ -48,14 +50,20 @@ def _alone(instance: Instance, stretched: Starts, stated: int) -> Iterator[Clash
     for j, job in enumerate(instance.jobs):
         rows = [stretched.rows[r] for r in stretched.rows_of_job[j]]
         if not rows:
-            yield Clash(f"job {job.id}", "finds no nodes that are available for as long as it runs", (job.id,))
+            yield Clash(
+                f"job {job.id}", "finds no nodes that are available for as long as it runs", (job.id,)
+            )
             continue
         done = min(int(row.slots[0]) + row.duration for row in rows)
         limit = stated if job.deadline is None else min(stated, grid.deadline_slot(instance, job.deadline))
         if done > limit:
             name = "deadline" if limit < stated or job.deadline is not None else "horizon"
             over = _hours((done - limit) * instance.slot_h)
-            yield Clash(f"job {job.id}", f"completes {over} after its {name} even with every node to itself", (job.id,))
+            yield Clash(
+                f"job {job.id}",
+                f"completes {over} after its {name} even with every node to itself",
+                (job.id,),
+            )
 
 
 def _solve(model: pyo.ConcreteModel, objective: Any, limits: Limits) -> Answer:
@@ -88,7 +96,9 @@ def _deadlines(starts: Starts, node_pools: frozenset[int], limits: Limits, state
         if answer.value(model.x[r, t]) > 0.5:
             job = instance.jobs[starts.rows[r].job]
             name = "deadline" if job.deadline is not None else "horizon"
-            clashes.append(Clash(f"{name} of job {job.id}", f"{_hours(slots * instance.slot_h)} later", (job.id,)))
+            clashes.append(
+                Clash(f"{name} of job {job.id}", f"{_hours(slots * instance.slot_h)} later", (job.id,))
+            )
     return clashes
 
 
@@ -110,7 +120,11 @@ def _nodes(starts: Starts, node_pools: frozenset[int], limits: Limits, stated: i
         return []
     counts = {p: round(answer.value(model.more[p])) for p in model.POOL}
     return [
-        Clash(f"nodes of pool {starts.instance.pools[p].id}", f"{count} more", _busiest(starts, model, answer, p))
+        Clash(
+            f"nodes of pool {starts.instance.pools[p].id}",
+            f"{count} more",
+            _busiest(starts, model, answer, p),
+        )
         for p, count in counts.items()
         if count
     ]

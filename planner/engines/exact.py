@@ -151,7 +151,9 @@ def solve_exactly(search: Search) -> None:
         if not small:
             if unplaced and not search.is_proven():
                 names = ", ".join(starts.instance.pools[p].id for p in sorted(unplaced))
-                search.notes.append(f"packing on the nodes of {names} costs more than the pool-level bound knows")
+                search.notes.append(
+                    f"packing on the nodes of {names} costs more than the pool-level bound knows"
+                )
             return
         node_pools |= small
 
@@ -194,13 +196,11 @@ def _place_answer(search: Search, starts: Starts, model: object, answer: Answer)
             chosen[starts.rows[r].job] = (r, t)
     said = {p: _node_cost_said(model, starts, answer, p) for p in model.POOL}  # type: ignore[attr-defined]
     left = search.left_s()
-    placed = place(starts, chosen, said, time_limit_s=None if left is None else max(1.0, left), seed=search.limits.seed)
+    placed = place(
+        starts, chosen, said, time_limit_s=None if left is None else max(1.0, left), seed=search.limits.seed
+    )
     schedule = placed.schedule
-    costly = {
-        p
-        for p, cost in said.items()
-        if node_cost(schedule.pools[p]) > cost + 1e-6 * max(1.0, cost)
-    }
+    costly = {p for p, cost in said.items() if node_cost(schedule.pools[p]) > cost + 1e-6 * max(1.0, cost)}
     costly |= {starts.rows[chosen[j][0]].pool for j in placed.homeless}
     whole = _repair(schedule, placed.homeless)
     if whole is not None and search.offer(whole, "exact"):

@@ -86,8 +86,10 @@ class Compiled:
     ) -> Answer:
         """Solve the model, or its LP relaxation; `start` gives values by variable id and may be partial."""
         if self.num_columns == 0:
-            return Answer("optimal", {}, self.offset, self.offset) if self.num_rows == 0 else Answer(
-                "infeasible", None, None, None
+            return (
+                Answer("optimal", {}, self.offset, self.offset)
+                if self.num_rows == 0
+                else Answer("infeasible", None, None, None)
             )
         begun = time.monotonic()
         highs = _new_highs()
@@ -110,7 +112,9 @@ class Compiled:
         if self._is_sound(highs, answer):
             return answer
         if start is None:
-            return replace(answer, dual_bound=None, outcome="stopped" if answer.outcome == "optimal" else answer.outcome)
+            return replace(
+                answer, dual_bound=None, outcome="stopped" if answer.outcome == "optimal" else answer.outcome
+            )
         left = None if time_limit_s is None else time_limit_s - (time.monotonic() - begun)
         return self.solve(
             time_limit_s=left, gap=gap, seed=seed, threads=threads, on_progress=on_progress, relaxed=relaxed
@@ -169,10 +173,14 @@ class Compiled:
             # Every variable of the formulation that costs less than nothing is bounded, so it is never unbounded.
             return Answer("infeasible", None, None, None)
         solution = highs.getSolution()
-        values: np.ndarray | None = np.array(solution.col_value, dtype=float) if solution.value_valid else None
+        values: np.ndarray | None = (
+            np.array(solution.col_value, dtype=float) if solution.value_valid else None
+        )
         if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
             values = best[0] if best and not relaxed else None
-        known = None if values is None else {id(v): x for v, x in zip(self.columns, values.tolist(), strict=True)}
+        known = (
+            None if values is None else {id(v): x for v, x in zip(self.columns, values.tolist(), strict=True)}
+        )
         objective = None
         if values is not None:
             objective = float(np.asarray(self.lp.col_cost_) @ values) + self.offset

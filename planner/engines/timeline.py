@@ -68,7 +68,9 @@ class PoolTimeline:
         self.paid = np.zeros(shape, dtype=bool)
         self.count = np.zeros(pool.nodes, dtype=np.int32)
         _, self.kind = np.unique(
-            np.column_stack([self.usable, self.rules.available, self.rules.on_at_start]), axis=0, return_inverse=True
+            np.column_stack([self.usable, self.rules.available, self.rules.on_at_start]),
+            axis=0,
+            return_inverse=True,
         )
 
     def _candidates(self, number: int) -> np.ndarray:
@@ -116,7 +118,13 @@ class PoolTimeline:
         return Offer(np.take_along_axis(cost, best, 0).sum(axis=0), [nodes[row] for row in best])
 
     def _offer_share(
-        self, mode: Mode, slots: np.ndarray, nodes: np.ndarray, taken: np.ndarray, cost: np.ndarray, order: np.ndarray
+        self,
+        mode: Mode,
+        slots: np.ndarray,
+        nodes: np.ndarray,
+        taken: np.ndarray,
+        cost: np.ndarray,
+        order: np.ndarray,
     ) -> Offer:
         used = self.slices[nodes]
         blocked = used + mode.slices > self.pool.slices_per_gpu
@@ -162,7 +170,9 @@ class PoolTimeline:
             per_node = self.pool.gpus_per_node if mode.is_gang else max(1, mode.gpus)
             self.whole[nodes, window] += sign * per_node
         if self.cores is not None:
-            self.cores[nodes, window] += sign * (int(self.pool.cpu_cores or 0) if mode.is_gang else mode.cpu_cores)
+            self.cores[nodes, window] += sign * (
+                int(self.pool.cpu_cores or 0) if mode.is_gang else mode.cpu_cores
+            )
         if self.ram is not None:
             self.ram[nodes, window] += sign * ((self.pool.ram or 0.0) if mode.is_gang else mode.ram_gb)
         self.count[nodes] += sign

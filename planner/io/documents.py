@@ -80,6 +80,8 @@ class _Open:
 
     value: Any
     lines: dict[str | int, int]
+    step: str | int | None
+    """Where it is in the list or mapping around it."""
     key: str | None = None
 
 
@@ -94,12 +96,12 @@ class _Builder:
         self.num_documents = 0
 
     def fault(self, line: int, problem: str, mend: str, value: str | None = None) -> None:
-        path: Path = ()
-        for level in self.stack:
-            if isinstance(level.value, list):
-                path += (len(level.value),)
-            elif level.key is not None:
-                path += (show(level.key, 60),)
+        steps = [level.step for level in self.stack]
+        top = self.stack[-1] if self.stack else None
+        if top is not None:
+            steps.append(len(top.value) if isinstance(top.value, list) else top.key)
+        path = tuple(show(step, 60) if isinstance(step, str) else step for step in steps if step is not None)
+        path = path[:8]
         self.document.faults.append(Fault(problem, path, value, mend, f"{self.where} line {line}"))
         if len(self.document.faults) >= _MAX_FAULTS:
             raise InvalidInput(self.document.faults)
@@ -159,7 +161,8 @@ class _Builder:
                 line, f"is nested more than {MAX_DEPTH} deep", "check the brackets; no field is so deep"
             )
         lines = self.document.lines[id(value)] = {}
-        inner = _Open(value, lines)
+        step = None if top is None else len(top.value) if isinstance(top.value, list) else top.key
+        inner = _Open(value, lines, step)
         self.add(value, line)
         self.stack.append(inner)
 
@@ -236,7 +239,9 @@ def load_json(text: str, where: str) -> Document:
     except json.JSONDecodeError as error:
         place = f"{where} line {error.lineno}"
         mend = f"correct it at column {error.colno}"
-        raise InvalidInput([Fault(f"is not JSON: {error.msg.lower()}", (), None, mend, place)]) from None
+        raise InvalidInput(
+            [Fault(f"is not JSON: {error.msg.lower().removesuffix(' at')}", (), None, mend, place)]
+        ) from None
     except RecursionError:
         raise refuse(where, "is nested too deep", "check the brackets; no field is so deep") from None
     document = Document(value)

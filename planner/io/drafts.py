@@ -32,7 +32,12 @@ _STAND_INS = {"currency": "USD", "start": "2000-01-01T00:00:00Z", "slot": 3600.0
 
 
 class Broken(dict[str, Any]):
-    """A record whose faults are reported already; only its name, if it has one, is of use."""
+    """A record of which some fields could not be read, which is reported already.
+
+    Where none could be trusted (`lacks` is None), only its name, if it has one, is of use.
+    """
+
+    lacks: frozenset[str] | None = None
 
 
 class Drafting:
@@ -61,7 +66,7 @@ class Drafting:
         context = {"start": self.head.get("start"), "currency": self.head.get("currency")}
         for section in SECTIONS:
             self._read_section(section, context)
-        if self.faults or self.unread:
+        if self.faults or self.unread or not self.draft.is_whole(*SECTIONS):
             self.faults += check_rules(self.draft)
             return None
         try:
@@ -123,17 +128,21 @@ class Drafting:
             record = self._read_record(section, (section, index), raw, context)
             if record is not None and not (section == "jobs" and index in self.partial_jobs):
                 getattr(self.draft, section)[index] = record
-            elif isinstance(raw, dict):
+            elif isinstance(raw, dict) and not (isinstance(raw, Broken) and raw.lacks is None):
                 self._note_references(section, (section, index), raw)
 
     def _read_record(self, section: str, at: Path, raw: Any, context: dict[str, Any]) -> Entity | None:
         record = RECORDS[section]
-        if isinstance(raw, Broken):
+        lacks = raw.lacks if isinstance(raw, Broken) else frozenset()
+        if lacks is None:
             return None
         try:
-            return record.model_validate(raw, context=context)
+            found = record.model_validate(raw, context=context)
+            return None if lacks else found
         except ValidationError as error:
-            self.faults += [fault for fault in faults_of(error, record, at) if not self._is_reported(fault)]
+            for fault in faults_of(error, record, at):
+                if not self._is_reported(fault) and not lacks.intersection(fault.path[len(at) :]):
+                    self.faults.append(fault)
             return None
 
     def _is_reported(self, fault: Fault) -> bool:

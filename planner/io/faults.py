@@ -21,6 +21,9 @@ Locate = Callable[[Path], tuple[str, int]]
 """From a path to its place as people read it (file with line or row) and its position among all places."""
 
 MOST_FAULTS = 1000
+FAR = 10**9
+"""Files are so far apart in positions."""
+_NUMBER = re.compile(r" (?:line|row) (\d+)$")
 _REFERENCE = re.compile(rf"\b({'|'.join(SECTIONS)})\[(\d+)\]")
 
 
@@ -30,8 +33,15 @@ def faults_of(
     """The faults of one record at a path; all with one way to mend them, where that is given."""
     seen: set[tuple[Path, str]] = set()
     details = error.errors(include_url=False)
+    misspelt = {
+        (*_field_path(detail, record)[:-1], _meant(detail, record))
+        for detail in details
+        if detail["type"] == "extra_forbidden"
+    }
     for detail in details:
         if _is_echo(detail, details):
+            continue
+        if detail["type"] == "missing" and _field_path(detail, record) in misspelt:
             continue
         path = _field_path(detail, record)
         problem, advice = _words(detail, record, path)
@@ -53,6 +63,13 @@ def _field_path(detail: ErrorDetails, record: type[Entity]) -> Path:
         if at is not None and at[1] == step and not step.startswith("~"):
             path += (step,)
     return path
+
+
+def _meant(detail: ErrorDetails, record: type[Entity]) -> str | None:
+    """The field that an unknown one seems to stand for."""
+    path = _field_path(detail, record)
+    mend = suggest(str(path[-1])[:200], _holder(record, path[:-1]).model_fields)
+    return mend.removeprefix("did you mean ")[:-1] if "?" in mend else None
 
 
 def _branch(detail: ErrorDetails) -> str:
@@ -82,7 +99,7 @@ def _is_echo(detail: ErrorDetails, details: list[ErrorDetails]) -> bool:
 
 
 def _value(detail: ErrorDetails) -> str | None:
-    return None if detail["type"] == "missing" else show(detail["input"])
+    return None if detail["type"] == "missing" or detail["input"] is None else show(detail["input"])
 
 
 def _words(detail: ErrorDetails, record: type[Entity], path: Path) -> tuple[str, str]:
@@ -100,6 +117,12 @@ def _words(detail: ErrorDetails, record: type[Entity], path: Path) -> tuple[str,
     if kind == "value_error":
         text = str(context.get("error", ""))
         problem, _, mend = text.partition("; ")
+        if detail["input"] is None and at is not None:
+            return "is empty", _advice(at)
+        words = shapes.choices(*at) if at is not None else ()
+        if words and isinstance(detail["input"], str):
+            found = suggest(detail["input"][:200], words)
+            mend = found if "?" in found else f"{mend}, or {' or '.join(words)}"
         return problem, mend or _advice(at)
     if kind == "missing":
         owner, name = at if at is not None else (record, str(path[-1]))
@@ -114,8 +137,12 @@ def _words(detail: ErrorDetails, record: type[Entity], path: Path) -> tuple[str,
         problem = "is empty"
     limits = {"greater_than": "gt", "greater_than_equal": "ge", "less_than": "lt", "less_than_equal": "le"}
     if kind in limits:
-        problem = problem.format(f"{context[limits[kind]]:g}" if limits[kind] in context else "the limit")
+        problem = problem.format(_plain(context[limits[kind]]) if limits[kind] in context else "the limit")
     return problem, _advice(at)
+
+
+def _plain(number: float) -> str:
+    return str(int(number)) if number == int(number) else f"{number:g}"
 
 
 _PROBLEMS = {
@@ -172,6 +199,8 @@ def placed(faults: list[Fault], locate: Locate) -> list[Fault]:
     for order, fault in enumerate(faults):
         where, position = locate(fault.path)
         if fault.where is not None:
+            number = _NUMBER.search(fault.where)
+            position = position // FAR * FAR + (int(number[1]) if number else 0)
             where = fault.where
         key = (where, fault.path, fault.problem)
         if key not in unique:
@@ -189,7 +218,8 @@ def _shown(fault: Fault, where: str, locate: Locate) -> Fault:
 
     def with_place(match: re.Match[str]) -> str:
         other, _ = locate((match[1], int(match[2])))
-        return f"{match[0]} ({other})" if other != where else match[0]
+        file = _NUMBER.sub("", where)
+        return f"{match[0]} ({other.removeprefix(file).strip()})" if other != where else match[0]
 
     path = tuple(show(step, 60) if isinstance(step, str) else step for step in fault.path)
     value = None if fault.value is None else show(fault.value, 160)

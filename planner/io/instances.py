@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from models.domain.instance import FORMAT, Head, Instance
-from models.domain.rules import suggest
+from models.domain.rules import Draft, suggest
 from models.errors import Fault, InvalidInput
 from planner.io import faults as faults_module
 from planner.io.documents import Document, load_json, load_yaml, locate_json, plain_scalar
@@ -25,7 +25,6 @@ from planner.io.texts import LIMIT, YAML_LIMIT, read_text, refuse, show
 HEAD_FILE = "instance.yaml"
 _YAML, _JSON = (".yaml", ".yml"), (".json",)
 _ORDER = ("pools", "datasets", "throughputs", "jobs", "modes")
-_FAR = 10**9
 
 
 def read_instance(path: str | Path) -> Instance:
@@ -48,6 +47,11 @@ def read_instance(path: str | Path) -> Instance:
         read_text(path, LIMIT)  # says that it does not exist, and what name is like it
     mend = "give the folder that it is in" if suffix == ".csv" else "give a .yaml or .json file, or a folder"
     raise refuse(path, "is not an instance", mend)
+
+
+def instance_of_yaml(text: str, where: str = "text") -> Instance:
+    """The instance in a YAML text that is in no file."""
+    return _read_file(Path(where + ".yaml"), load_yaml(text, where), text)
 
 
 def _name(path: Path) -> str:
@@ -84,7 +88,7 @@ def _refuse_foreign(document: Document, where: str) -> None:
 def _locate_in(document: Document | None, where: str, rank: int = 0) -> Locate:
     def locate(path: FieldPath) -> tuple[str, int]:
         line = None if document is None else document.line(path)
-        return (where if line is None else f"{where} line {line}"), rank * _FAR + (line or 0)
+        return (where if line is None else f"{where} line {line}"), rank * faults_module.FAR + (line or 0)
 
     return locate
 
@@ -168,17 +172,18 @@ class _Folder:
     def _join_modes(self) -> None:
         """Put each row of modes.csv into its job."""
         table = self.tables.get("modes")
-        if table is None or "jobs" in self.unread:
+        if table is None:
             return
         if "jobs" not in self.tables:
-            mend = "add jobs.csv, or write the modes into the jobs"
-            self.faults.append(Fault("needs jobs.csv beside it", ("modes",), None, mend, table.where))
+            if "jobs" not in self.unread:
+                mend = "add jobs.csv, or write the modes into the jobs"
+                self.faults.append(Fault("needs jobs.csv beside it", ("modes",), None, mend, table.where))
             return
         jobs = self.tables["jobs"].records
         index = {job["id"]: i for i, job in reversed(list(enumerate(jobs))) if "id" in job}
-        if "modes" in self.unread or "job" in table.missing:
+        if {"jobs", "modes"} & self.unread or "job" in table.missing:
             self.partial_jobs.update(range(len(jobs)))  # they would seem to lack modes that are there
-        num_unknown = 0
+        draft = Draft()
         for k, (mode, row) in enumerate(zip(table.records, table.rows, strict=True)):
             name = mode.pop("job", None)
             where = f"{table.where} row {row}"
@@ -191,9 +196,8 @@ class _Folder:
             elif name is None and "job" not in table.missing and not isinstance(mode, Broken):
                 mend = "fill the column job with the job's id"
                 self.faults.append(Fault("names no job", ("modes", k, "job"), None, mend, where))
-            elif name is not None and "id" not in self.tables["jobs"].missing:
-                num_unknown += 1
-                mend = suggest(name[:200], index, is_searched=num_unknown <= 100)
+            elif name is not None and "jobs" not in self.unread and "id" not in self.tables["jobs"].missing:
+                mend = draft.suggest(name[:200], index)
                 self.faults.append(
                     Fault("there is no such name in jobs", ("modes", k, "job"), name, mend, where)
                 )
@@ -220,7 +224,7 @@ class _Folder:
         return f"{self.where(section + '.csv')} row {row}", self._rank(section) + row
 
     def _rank(self, section: str) -> int:
-        return (_ORDER.index(section) + 1) * _FAR
+        return (_ORDER.index(section) + 1) * faults_module.FAR
 
 
 def _read_folder(path: Path) -> Instance:
@@ -236,18 +240,16 @@ def write_instance(instance: Instance, path: str | Path) -> None:
     What is written reads back to an equal instance: quantities keep every digit, defaults are left out.
     """
     path = Path(path)
-    document = document_of(instance)
     suffix = path.suffix.lower()
     if suffix in _YAML:
-        write_whole(path, yaml_bytes(document))
+        write_whole(path, yaml_bytes(document_of(instance)))
     elif suffix in _JSON:
-        write_whole(
-            path, (json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
-        )
+        text = json.dumps(document_of(instance), indent=2, ensure_ascii=False, allow_nan=False)
+        write_whole(path, (text + "\n").encode())
     elif suffix and not path.is_dir():
         raise CannotWrite(path, "name a .yaml or .json file, or a folder without a dot in its name")
     else:
-        write_folder_whole(path, _folder_files(document), HEAD_FILE, [f"{section}.csv" for section in TABLES])
+        write_folder_whole(path, folder_files(instance), HEAD_FILE, [f"{section}.csv" for section in TABLES])
 
 
 def document_of(instance: Instance) -> dict[str, Any]:
@@ -256,7 +258,9 @@ def document_of(instance: Instance) -> dict[str, Any]:
     return {"format": FORMAT, **encoder.record(instance)}
 
 
-def _folder_files(document: dict[str, Any]) -> dict[str, bytes]:
+def folder_files(instance: Instance) -> dict[str, bytes]:
+    """The files of the folder spelling."""
+    document = document_of(instance)
     head = {name: value for name, value in document.items() if name not in TABLES}
     tables = {section: list(document[section]) for section in TABLES if document.get(section)}
     modes: list[dict[str, Any]] = []

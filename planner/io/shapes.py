@@ -117,6 +117,9 @@ _EXAMPLES: dict[str, Any] = {
     "ValueStep.by": "2026-01-13T08:00:00+01:00",
 }
 
+_FORMS = {"currency": "three capitals", "start": "ISO 8601 with zone"}
+_NOUNS: dict[Any, str] = {str: "name", bool: "true or false", int: "whole number", float: "number"}
+
 
 @dataclass(frozen=True)
 class Fact:
@@ -221,7 +224,8 @@ def unit_of(record: type[Entity], name: str) -> str:
     if isinstance(kind, Kind) and kind is not TIME:
         unit = kind.unit.replace("money", "currency").replace("one/", "1/")
         text = unit + (", a list of them" if may_be_list(record, name) else "")
-        return f"{text}, or {inner[0].__name__}" if inner else text
+        others = [*choices(record, name), *(part.__name__ for part in inner)]
+        return ", or ".join([text, *others])
     if kind is TIME:
         return "time"
     if kind == CLOCK:
@@ -230,19 +234,10 @@ def unit_of(record: type[Entity], name: str) -> str:
         return f"list of {inner[0].__name__}" if is_list(record, name) else inner[0].__name__
     if words := choices(record, name):
         return "one of " + ", ".join(words)
-    plain = [
-        part
-        for part in _parts(record.model_fields[name].annotation)
-        if part in (str, bool, int, float, datetime)
-    ]
-    nouns = {
-        str: "name",
-        bool: "true or false",
-        int: "whole number",
-        float: "number",
-        datetime: "ISO 8601 with zone",
-    }
-    noun = nouns[plain[0]] if name != "currency" else "ISO 4217"
+    if name in _FORMS:
+        return _FORMS[name]
+    plain = [part for part in _parts(record.model_fields[name].annotation) if part in _NOUNS]
+    noun = _NOUNS[plain[0]] if plain else "text"
     if is_list(record, name):
         return f"list of {noun}s"
     return f"{noun} or list of them" if may_be_list(record, name) else noun
@@ -271,6 +266,19 @@ def _written_default(info: FieldInfo) -> Any:
 def facts(record: type[Entity]) -> list[Fact]:
     """All fields of a record, in order."""
     return [fact(record, name) for name in record.model_fields]
+
+
+def all_records() -> list[type[Entity]]:
+    """The types of record in an instance, each followed by those that it has parts of."""
+    found: list[type[Entity]] = []
+    waiting: list[type[Entity]] = [Instance]
+    while waiting:
+        record = waiting.pop()
+        if record not in found:
+            found.append(record)
+            inner = [part for name in record.model_fields for part in records_in(record, name)]
+            waiting += [part for part in reversed(inner) if part not in found]
+    return found
 
 
 class Encoder:

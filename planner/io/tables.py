@@ -26,7 +26,7 @@ TABLES: dict[str, type[Entity]] = {
     "modes": ModeEntry,
 }
 _MOST_ROWS = 2_000_000
-_MOST_BAD_ROWS = 1000
+_MOST_BAD_ROWS = 200
 _MOST_COLUMNS = 500
 
 # A list of prices for every slot, or of windows, is one cell.
@@ -184,10 +184,12 @@ def _instead(section: str, title: str, known: list[str]) -> str:
 
 
 def _row(table: Table, row: int, cells: list[str], columns: list[Column | None]) -> None:
-    """Add a row as a record; where it is faulty as a row, only its name counts."""
-    index, before = len(table.records), len(table.faults)
+    """Add a row as a record; where it has the wrong number of cells, only its name counts."""
+    index = len(table.records)
     record: dict[str, Any] = {}
-    if len(cells) != len(columns):
+    lacks: set[str] = set()
+    is_ragged = len(cells) != len(columns)
+    if is_ragged:
         mend = "quote cells that hold commas; give each row a cell for each column"
         table.fault(
             row, f"does not have the {len(columns)} cells of the header", mend, f"{len(cells)} cells", index
@@ -202,9 +204,14 @@ def _row(table: Table, row: int, cells: list[str], columns: list[Column | None])
             inner[column.steps[-1]] = column.read(cell, table.where)
         except InvalidInput as error:
             for fault in error.faults:
-                mend = fault.mend or "write a list as [..., ...] and a record as {...}"
-                table.fault(row, fault.problem, mend, show(cell), index, *column.steps)
-    table.records.append(record if len(table.faults) == before else Broken(record))
+                # Lines within a cell are of no use.
+                mend = "keep one of them" if "twice" in fault.problem else str(fault.mend)
+                table.fault(row, fault.problem, mend, show(cell), index, *column.steps, *fault.path)
+                lacks.add(column.steps[0])
+    if is_ragged or lacks:
+        record = Broken(record)
+        record.lacks = None if is_ragged else frozenset(lacks)
+    table.records.append(record)
     table.rows.append(row)
 
 

@@ -44,6 +44,8 @@ def show(value: object, most: int = _SHOWN) -> str:
     if isinstance(value, int) and abs(value) >= 10**_SHOWN:
         return "a very long number"
     text = value if isinstance(value, str) else repr(value)
+    if isinstance(value, float) and float(short := f"{value:g}") == value:
+        text = short
     is_cut = len(text) > most
     text = "".join(char if char.isprintable() else _escaped(char) for char in text[:most])
     return text + "..." if is_cut else text or '""'

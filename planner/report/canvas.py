@@ -37,11 +37,16 @@ class Canvas:
         return clean(text, self.ascii_only)
 
     def crop(self, text: str, width: int) -> str:
-        """A safe name in exactly `width` cells; what does not fit is cut, and the cut is shown."""
+        """A safe name in exactly `width` cells. A longer one is cut in the middle, and the cut is shown: names of
+        many jobs differ in their last letters."""
         safe = self.name(text)
-        if cell_len(safe) > width > 0:
-            return set_cell_size(safe, width - 1) + self.pick("…", "~")
-        return set_cell_size(safe, width)
+        if cell_len(safe) <= width:
+            return set_cell_size(safe, width)
+        tail = max(0, (width - 1) * 2 // 3)
+        end = safe[-tail:] if tail else ""
+        while cell_len(end) > tail:
+            end = end[1:]
+        return set_cell_size(safe, width - 1 - cell_len(end)) + self.pick("…", "~") + end
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,49 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from models.domain import Instance, Plan, Run
+from models.domain import Instance, NodeOn, Plan, Run, Segment
+from models.errors import Fault
 from planner.report.text import Clock
 
+MOST_SLOTS = 1_000_000
 LATE_H = 1e-9  # tardiness below this is a rounding error of the recorded hours
+
+
+def damage(plan: Plan) -> list[Fault]:
+    """Why a plan cannot be shown: its times are no times. Whether it is true is the check's affair."""
+    faults: list[Fault] = []
+    mend = "plan files are written by the planner; make the plan again"
+    if not (math.isfinite(plan.slot_s) and 0 < plan.slot_s <= 86400 * 366):
+        faults.append(Fault("is not the length of a slot", ("slot_s",), f"{plan.slot_s:g}", mend))
+    try:
+        start = datetime.fromisoformat(plan.start)
+        if start.tzinfo is None or start.year > 9000:
+            raise ValueError
+    except ValueError:
+        faults.append(Fault("is not a time with a zone", ("start",), plan.start, mend))
+    stretches: list[tuple[tuple[str | int, ...], Segment | NodeOn]] = [
+        (("runs", i, "segments", k), segment)
+        for i, run in enumerate(plan.runs)
+        for k, segment in enumerate(run.segments)
+    ]
+    stretches += [(("nodes_on", k), interval) for k, interval in enumerate(plan.nodes_on)]
+    for path, stretch in stretches:
+        if not 0 <= stretch.start_slot < stretch.end_slot <= MOST_SLOTS:
+            faults.append(
+                Fault("is not a stretch of slots", path, f"{stretch.start_slot} to {stretch.end_slot}", mend)
+            )
+    if not faults:
+        try:
+            Clock(plan.start, plan.slot_s).at(max([stretch.end_slot for _, stretch in stretches], default=0))
+        except OverflowError:
+            faults.append(Fault("reaches beyond the calendar", ("slot_s",), f"{plan.slot_s:g}", mend))
+    return faults
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Literal
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from models.domain import Plan, Run, Segment
+from models.domain import NodeOn, Plan, Run, Segment
 from planner.report.canvas import FAINT, LATE, Axis, Bar, Canvas, Row, draw_bar, lanes, strip
 from planner.report.facts import Facts
 from planner.report.text import count, hours, ranges
@@ -142,15 +142,17 @@ def _by_node(facts: Facts, canvas: Canvas, axis: Axis, indent: int) -> list[Text
             for segment in run.segments:
                 for place in segment.places if segment.pool == pool else ():
                     bars[place.node].append(_bar(facts, run, segment, run.job, f" ({ranges(place.gpus)})"))
-        on = [interval for interval in facts.plan.nodes_on if interval.pool == pool]
-        for node in sorted({*bars, *(interval.node for interval in on)}):
+        on: dict[int, list[NodeOn]] = defaultdict(list)
+        for interval in facts.plan.nodes_on:
+            if interval.pool == pool:
+                on[interval.node].append(interval)
+        for node in sorted({*bars, *on}):
             rows = lanes(bars[node], axis) or [[]]
             for k, bars_of_row in enumerate(rows):
                 row = Row(axis.columns)
-                for interval in on if k == 0 else ():
-                    if interval.node == node:
-                        first, last = axis.span(Bar(interval.start_slot, interval.end_slot, ""))
-                        row.put(first, dot * (last - first), FAINT)
+                for interval in on[node] if k == 0 else ():
+                    first, last = axis.span(Bar(interval.start_slot, interval.end_slot, ""))
+                    row.put(first, dot * (last - first), FAINT)
                 for bar in bars_of_row:
                     draw_bar(row, axis, bar, canvas)
                 suffix = f" {node}"

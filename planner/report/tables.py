@@ -36,7 +36,9 @@ def table(title: str, columns: Sequence[str], canvas: Canvas) -> Table:
     )
     for heading in columns:
         is_right = heading.startswith(">")
-        made.add_column(heading.lstrip(">"), justify="right" if is_right else "left", overflow="fold")
+        made.add_column(
+            canvas.name(heading.lstrip(">")), justify="right" if is_right else "left", overflow="fold"
+        )
     return made
 
 

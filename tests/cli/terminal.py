@@ -101,6 +101,7 @@ def on_terminal(
             answer = keys(seen.decode("utf-8", "replace")) if keys else None
             if answer:
                 os.write(master, answer.encode())
+                keys = None  # once: a second Ctrl-C is another story
         stdout = b"" if stdout_too or process.stdout is None else process.stdout.read()
         code = process.wait(timeout=30)
     finally:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
+
 from planner.io.instances import read_instance
 from planner.io.plans import plan_bytes, write_plan_folder
-
 from tests.cli.conftest import Run, write_document
-from tests.report.samples import instance_document, sample_plan
+from tests.report.samples import instance_document, plan_document, sample_plan, segment
 
 
 @pytest.fixture
@@ -88,6 +89,59 @@ def test_show_refuses_another_instance(run: Run, folder: Path, tmp_path: Path) -
     assert result.exit_code == 3
     assert json.loads(result.stdout)["status"] == "invalid"
     assert "another instance" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"start": "yesterday"},
+        {"start": "2026-01-12T18:00:00"},
+        {"start": "9999-12-31T23:00:00+00:00"},
+        {"slot_s": 0.0},
+        {"slot_s": 1e300},
+        {"slot_s": 86400.0 * 366, "runs": [[0, 1_000_000]]},
+        {"runs": [[-1, 4]]},
+        {"runs": [[4, 4]]},
+        {"runs": [[0, 10**60]]},
+    ],
+)
+def test_a_plan_whose_times_are_none_is_3(
+    run: Run, instance_file: Path, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    document = plan_document(read_instance(instance_file)) | changes
+    if "runs" in changes:
+        document["runs"] = [
+            {"job": "alpha", "segments": [segment("owned", *slots)], "completion": "", "tardiness_h": 0}
+            for slots in changes["runs"]
+        ]
+    result = run("show", write_document(tmp_path / "plan.json", document))
+    assert result.exit_code == 3
+    assert "make the plan again" in result.stderr
+
+
+def test_a_hostile_plan_commands_no_terminal(run: Run, instance_file: Path, tmp_path: Path) -> None:
+    bad = "\x1b[31m\x9b2J[red]"
+    document = plan_document(read_instance(instance_file)) | {
+        "currency": bad,
+        "engine": bad,
+        "instance": bad,
+        "rejected": [bad],
+        "versions": {bad: bad},
+        "costs": {bad: 26.0},
+        "cached": [{"site": bad, "dataset": bad, "fraction": 1}],
+    }
+    document["runs"][0] |= {"job": bad}
+    document["runs"][0]["segments"][0] |= {"mode": bad, "pool": bad}
+    path = write_document(tmp_path / "plan.json", document)
+    for by in ("pool", "job", "node"):
+        result = run("show", path, "--by", by)
+        assert result.exit_code == 0
+        assert not set(result.output) & {"\x1b", "\x9b"}
+        assert "[red]" in result.stdout
+    for flags in ((), ("--json",)):
+        result = run("check", instance_file, path, *flags)
+        assert result.exit_code == 6
+        assert not set(result.output) & {"\x1b", "\x9b"}
 
 
 @pytest.mark.parametrize(
