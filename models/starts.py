@@ -114,7 +114,9 @@ def all_starts(instance: Instance, num_slots: int, *, ignore_deadlines: bool = F
     ]
     for j in range(len(instance.jobs)):
         for mode in modes_of(instance, instance.jobs[j]):
-            rows += _rows_of_mode(instance, j, mode, num_slots, nodes[mode.pool], energy[mode.pool], ignore_deadlines)
+            rows += _rows_of_mode(
+                instance, j, mode, num_slots, nodes[mode.pool], energy[mode.pool], ignore_deadlines
+            )
     return Starts(instance, num_slots, ()).with_rows(rows)
 
 
@@ -135,7 +137,13 @@ class _UsableNodes:
 
 
 def _rows_of_mode(
-    instance: Instance, j: int, mode: Mode, num_slots: int, nodes: _UsableNodes, energy: np.ndarray, ignore: bool
+    instance: Instance,
+    j: int,
+    mode: Mode,
+    num_slots: int,
+    nodes: _UsableNodes,
+    energy: np.ndarray,
+    ignore: bool,
 ) -> Iterator[Row]:
     job = instance.jobs[j]
     first = grid.release_slot(instance, job.release)

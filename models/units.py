@@ -76,7 +76,9 @@ POWER = Kind("power", "kW", ("kW", "W"), "0.35 kW")
 MONEY = Kind("money", "money", ("money",), "250 USD", has_money=True)
 PRICE_PER_HOUR = Kind("price per hour", "money/h", ("money/h",), "3.06 USD/h", has_money=True)
 PRICE_PER_GB = Kind("price per GB", "money/GB", ("money/GB",), "0.09 USD/GB", has_money=True)
-PRICE_PER_GB_HOUR = Kind("price per GB and hour", "money/GB/h", ("money/GB/h",), "0.0002 USD/GB/h", has_money=True)
+PRICE_PER_GB_HOUR = Kind(
+    "price per GB and hour", "money/GB/h", ("money/GB/h",), "0.0002 USD/GB/h", has_money=True
+)
 PRICE_PER_KWH = Kind("price per kWh", "money/kWh", ("money/kWh",), "0.18 USD/kWh", has_money=True)
 PRICE_PER_RATE = Kind(
     "price per MB/s and hour", "money/h/(MB/s)", ("money/h/(MB/s)",), "0.001 USD/h/(MB/s)", has_money=True
@@ -98,7 +100,9 @@ def _registry() -> Any:
 def _factor(unit: str, canonical: str) -> float:
     registry = _registry()
     try:
-        return float(registry.Quantity(1.0, registry.parse_units(unit)).to(registry.parse_units(canonical)).magnitude)
+        return float(
+            registry.Quantity(1.0, registry.parse_units(unit)).to(registry.parse_units(canonical)).magnitude
+        )
     except Exception as fault:  # pint raises a dozen types for a unit it does not know or cannot convert
         raise ValueError("unit") from fault
 
@@ -149,9 +153,13 @@ def _parse_text(text: str, kind: Kind, currency: str | None) -> float:
     if kind.has_money:
         stated = re.match(r"[A-Z]{3}\b", unit)
         if not stated:
-            raise ValueError(f"has no currency in its unit '{unit.removeprefix('one')}'; write {kind.example}")
+            raise ValueError(
+                f"has no currency in its unit '{unit.removeprefix('one')}'; write {kind.example}"
+            )
         if currency is not None and stated[0] != currency:
-            raise ValueError(f"is in {stated[0]} while the file's currency is {currency}; convert it to {currency}")
+            raise ValueError(
+                f"is in {stated[0]} while the file's currency is {currency}; convert it to {currency}"
+            )
         unit = "money" + unit[3:]
     try:
         return number * _factor(re.sub(r"\s*/\s*", "/", unit).replace("·", "*"), kind.unit)

@@ -97,9 +97,7 @@ def ways(instance: Instance, job: Job) -> list[Way]:
                 found.append(_way(instance, job, name, entry, index, 1.0, places))
             if job.running is not None and not job.running.movable:
                 continue
-            # "or runs there already" is read as: in the mode it runs in.
-            runs_so = job.running is not None and runs_in_pool and job.running.mode == name
-            if pool.market == "spot" and not job.spot and not runs_so:
+            if pool.market == "spot" and not job.spot:
                 continue
             if _fits(entry, job, pool) and _can_read(instance, job, entry, pool):
                 found += [_way(instance, job, name, entry, index, speed, ()) for speed in job.speed_levels]

@@ -266,14 +266,14 @@ def zero_prices(doc: Doc, draw: random.Random) -> None:
 
 def missing_link(doc: Doc, draw: random.Random) -> None:
     """Sites that cannot read each other's data."""
-    if doc["network"]:
+    if doc["network"] and not any("running" in job for job in doc["jobs"]):
         doc["network"].pop(draw.randrange(len(doc["network"])))
 
 
 def without_full_speed(doc: Doc, draw: random.Random) -> None:
     """Jobs that are always throttled, and reads that go on under a fraction of a slot."""
     for job in doc["jobs"]:
-        if draw.random() < 0.5:
+        if "running" not in job and draw.random() < 0.5:
             job["speed_levels"] = draw.choice(([0.5], [0.75, 0.5], [0.75]))
 
 

@@ -57,13 +57,15 @@ class Storage(Entity):
         "pieces of the concave bandwidth tariff; without pieces and points bandwidth is free", ()
     )
     points: tuple[TariffPoint, ...] = describe(
-        "the tariff as a price list instead: linear between its points, the last of which is the most there is", ()
+        "the tariff as a price list instead: linear between its points, the last of which is the most there is",
+        (),
     )
     bandwidth_cap: Rate | None = describe("most bandwidth that can be bought; none: no limit", None)
     cache_capacity: Size = describe("cache at the site", 0.0)
     cache_price: PricePerGbHour = describe("price of a cached GB per hour", 0.0)
     billed: PositiveDuration | None = describe(
-        "how long bandwidth and cache are paid for; none: the horizon, which then must be given, not auto", None
+        "how long bandwidth and cache are paid for; none: the horizon, which then must be given, not auto",
+        None,
     )
 
 
@@ -82,7 +84,8 @@ class Unavailable(Entity):
     since: Time = describe("first moment of the window")
     until: Time = describe("end of the window")
     nodes: Count | tuple[Count, ...] | None = describe(
-        "how many nodes (those with the highest indices), or the list of their indices; none: the whole pool", None
+        "how many nodes (those with the highest indices), or the list of their indices; none: the whole pool",
+        None,
     )
 
 
@@ -102,10 +105,18 @@ class Pool(Entity):
     billing_increment: Duration = describe(
         "a node's time is billed in whole increments from when it is switched on or rented; 0: by slots", 0.0
     )
-    boot_time: Duration = describe("time from renting or switching on until a node can be used, paid for", 0.0)
-    slices_per_gpu: PositiveCount = describe("into how many equal slices a GPU can be shared; 1: no sharing", 1)
-    nodes_on: Count = describe("nodes that are on at the start and need no boot (those with the lowest indices)", 0)
-    market: Literal["on_demand", "spot"] = describe("spot: nodes may be taken back; only jobs with spot: true run", "on_demand")
+    boot_time: Duration = describe(
+        "time from renting or switching on until a node can be used, paid for", 0.0
+    )
+    slices_per_gpu: PositiveCount = describe(
+        "into how many equal slices a GPU can be shared; 1: no sharing", 1
+    )
+    nodes_on: Count = describe(
+        "nodes that are on at the start and need no boot (those with the lowest indices)", 0
+    )
+    market: Literal["on_demand", "spot"] = describe(
+        "spot: nodes may be taken back; only jobs with spot: true run", "on_demand"
+    )
     interruption_rate: PerHour = describe("expected interruptions of a spot node per hour", 0.0)
     unavailable: tuple[Unavailable, ...] = describe("windows in which nodes cannot be used", ())
 
@@ -144,7 +155,9 @@ class ModeEntry(Entity):
     id: Id | None = describe("name, unique in the job; none: made from GPUs and pool, such as 2xA100", None)
     pool: Id | None = describe("pool; or give gpu", None)
     gpu: Id | None = describe("GPU type; or give pool", None)
-    gpus: PositiveCount | None = describe("whole GPUs; more than a node has: a gang on whole nodes; or give share", None)
+    gpus: PositiveCount | None = describe(
+        "whole GPUs; more than a node has: a gang on whole nodes; or give share", None
+    )
     share: Fraction | None = describe("share of one GPU, rounded up to whole slices; or give gpus", None)
     duration: PositiveDuration = describe("time to completion, alone on its GPUs")
     slowdown: SlowDown = describe("factor on the duration of a share, since neighbours disturb", 1.0)
@@ -189,7 +202,9 @@ class Job(Entity):
     modes: tuple[ModeEntry, ...] = describe("ways to run it; or give model and samples", ())
     model: Id | None = describe("model, whose throughputs make its modes", None)
     samples: PositiveNumber | None = describe("samples to train on, all epochs together", None)
-    sample_size: Size | None = describe("size of a sample as read from the dataset; none: nothing is read", None)
+    sample_size: Size | None = describe(
+        "size of a sample as read from the dataset; none: nothing is read", None
+    )
     speed_levels: tuple[Fraction, ...] = describe(
         "fractions of full speed it may be throttled to, so as to need less bandwidth", (1.0,), min_length=1
     )
@@ -200,5 +215,7 @@ class Job(Entity):
     reject_cost: Money | None = describe("what not running it costs; none: it must run", None)
     restart_cost: Money = describe("what stopping and starting it again costs", 0.0)
     spot: bool = describe("may run in spot pools", False)
-    value: tuple[ValueStep, ...] = describe("what it is worth, by time of completion; after the last step nothing", ())
+    value: tuple[ValueStep, ...] = describe(
+        "what it is worth, by time of completion; after the last step nothing", ()
+    )
     running: Running | None = describe("where it runs already, if it does", None)

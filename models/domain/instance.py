@@ -25,7 +25,9 @@ def _read_start(value: object) -> object:
     try:
         instant = datetime.fromisoformat(value.strip())
     except ValueError:
-        raise ValueError("is not a time; write ISO 8601 with a zone such as 2026-01-12T18:00:00+01:00") from None
+        raise ValueError(
+            "is not a time; write ISO 8601 with a zone such as 2026-01-12T18:00:00+01:00"
+        ) from None
     if instant.tzinfo is None:
         raise ValueError(f"has no time zone; write {value.strip()}Z for UTC or add an offset such as +01:00")
     if instant.microsecond:
@@ -49,7 +51,8 @@ class Head(Entity):
     start: Start = describe("the first moment that is planned; the zone of all times of day")
     slot: PositiveDuration = describe("length of a slot of the time grid")
     horizon: PositiveDuration | Literal["auto"] = describe(
-        "length of the plan, a whole number of slots; auto: long enough for every job to finish, late if need be", "auto"
+        "length of the plan, a whole number of slots; auto: long enough for every job to finish, late if need be",
+        "auto",
     )
     cache_levels: PositiveCount = describe(
         "in how many equal parts a dataset may be cached; 1: wholly or not at all", 1, le=16

@@ -54,7 +54,9 @@ class Draft:
     @classmethod
     def of(cls, instance: Instance) -> Draft:
         """The draft of an instance all of whose records are valid."""
-        tables: dict[str, Any] = {section: dict(enumerate(getattr(instance, section))) for section in SECTIONS}
+        tables: dict[str, Any] = {
+            section: dict(enumerate(getattr(instance, section))) for section in SECTIONS
+        }
         names = {
             section: [(index, record.id) for index, record in tables[section].items()]
             for section in ("sites", "pools", "datasets", "jobs")
@@ -126,7 +128,10 @@ def names_are_unique(draft: Draft) -> Iterator[Fault]:
         for index, name in names:
             if name in first:
                 yield Fault(
-                    f"is the name of {section}[{first[name]}] too", (section, index, "id"), name, "rename one of them"
+                    f"is the name of {section}[{first[name]}] too",
+                    (section, index, "id"),
+                    name,
+                    "rename one of them",
                 )
             first.setdefault(name, index)
 
@@ -151,9 +156,19 @@ def references_exist(draft: Draft) -> Iterator[Fault]:
         for k, mode in enumerate(job.modes):
             yield from _refer(draft, "pools", mode.pool, "jobs", i, "modes", k, "pool")
             if mode.gpu is not None and mode.gpu not in gpus and draft.is_whole("pools"):
-                yield Fault("no pool has this GPU type", ("jobs", i, "modes", k, "gpu"), mode.gpu, draft.suggest(mode.gpu, gpus))
+                yield Fault(
+                    "no pool has this GPU type",
+                    ("jobs", i, "modes", k, "gpu"),
+                    mode.gpu,
+                    draft.suggest(mode.gpu, gpus),
+                )
         if job.model is not None and job.model not in models and draft.is_whole("throughputs"):
-            yield Fault("no throughput is given for this model", ("jobs", i, "model"), job.model, draft.suggest(job.model, models) if models else "add throughputs, or give modes instead")
+            yield Fault(
+                "no throughput is given for this model",
+                ("jobs", i, "model"),
+                job.model,
+                draft.suggest(job.model, models) if models else "add throughputs, or give modes instead",
+            )
         if job.running is not None:
             yield from _refer(draft, "pools", job.running.pool, "jobs", i, "running", "pool")
 
@@ -170,7 +185,9 @@ def predecessors_have_no_cycle(draft: Draft) -> Iterator[Fault]:
         if len(component) > 1 or graph.has_edge(start, start):
             edges = networkx.find_cycle(graph.subgraph(component), start)
             cycle = " -> ".join([*(edge[0] for edge in edges), edges[0][0]])
-            yield Fault("waits for itself", ("jobs", index[start], "after"), cycle, "remove one of these predecessors")
+            yield Fault(
+                "waits for itself", ("jobs", index[start], "after"), cycle, "remove one of these predecessors"
+            )
 
 
 def slots_divide_the_horizon(draft: Draft) -> Iterator[Fault]:
@@ -184,16 +201,23 @@ def slots_divide_the_horizon(draft: Draft) -> Iterator[Fault]:
         yield Fault(f"has more than {MAX_SLOTS} slots", ("horizon",), f"{slots:g} slots", "lengthen slot")
     elif abs(slots - round(slots)) > 1e-6 or round(slots) < 1:
         mend = f"{max(1, math.ceil(slots)) * draft.slot / 3600:g}h is whole"
-        yield Fault(f"is not a whole number of slots of {draft.slot:g} s", ("horizon",), f"{draft.horizon:g} s", mend)
+        yield Fault(
+            f"is not a whole number of slots of {draft.slot:g} s", ("horizon",), f"{draft.horizon:g} s", mend
+        )
 
 
 def the_grid_is_within_the_calendar(draft: Draft) -> Iterator[Fault]:
     """A slot has a length that can be meant, and so has the start, so that every slot has a date."""
     if draft.slot is not None and not draft.is_slot_sane:
-        yield Fault("is shorter than 1 ms or longer than a week", ("slot",), f"{draft.slot:g} s", "write 5m, say")
+        yield Fault(
+            "is shorter than 1 ms or longer than a week", ("slot",), f"{draft.slot:g} s", "write 5m, say"
+        )
     if draft.start is not None and not _FIRST_YEAR <= draft.start.year <= _LAST_YEAR:
         yield Fault(
-            f"is not between the years {_FIRST_YEAR} and {_LAST_YEAR}", ("start",), draft.start.isoformat(), "correct the year"
+            f"is not between the years {_FIRST_YEAR} and {_LAST_YEAR}",
+            ("start",),
+            draft.start.isoformat(),
+            "correct the year",
         )
 
 
@@ -205,11 +229,18 @@ def price_lists_have_an_entry_a_slot(draft: Draft) -> Iterator[Fault]:
         if not isinstance(price, tuple):
             continue
         if draft.horizon == "auto":
-            yield Fault("is a list, which needs a stated horizon", path, f"{len(price)} prices", "set horizon, or use windows")
+            yield Fault(
+                "is a list, which needs a stated horizon",
+                path,
+                f"{len(price)} prices",
+                "set horizon, or use windows",
+            )
         elif draft.slot and isinstance(draft.horizon, float | int):
             slots = draft.horizon / draft.slot
             if abs(slots - len(price)) > 0.5:
-                yield Fault("does not have one price for each slot", path, f"{len(price)} prices", f"give {slots:.0f}")
+                yield Fault(
+                    "does not have one price for each slot", path, f"{len(price)} prices", f"give {slots:.0f}"
+                )
 
 
 def pools_are_sound(draft: Draft) -> Iterator[Fault]:
@@ -224,22 +255,47 @@ def pools_are_sound(draft: Draft) -> Iterator[Fault]:
                     (*at, "billing_increment"), f"{pool.billing_increment:g} s", "choose a slot that divides it",
                 )  # fmt: skip
         if pool.nodes_on > pool.nodes:
-            yield Fault(f"is more than the pool's {pool.nodes} nodes", (*at, "nodes_on"), str(pool.nodes_on), "lower it")
+            yield Fault(
+                f"is more than the pool's {pool.nodes} nodes",
+                (*at, "nodes_on"),
+                str(pool.nodes_on),
+                "lower it",
+            )
         if pool.interruption_rate > 0 and pool.market != "spot":
-            yield Fault("only spot nodes are interrupted", (*at, "interruption_rate"), f"{pool.interruption_rate:g}", "set market: spot")
+            yield Fault(
+                "only spot nodes are interrupted",
+                (*at, "interruption_rate"),
+                f"{pool.interruption_rate:g}",
+                "set market: spot",
+            )
         for k, window in enumerate(pool.unavailable):
             if window.until <= window.since:
-                yield Fault("ends no later than it begins", (*at, "unavailable", k, "until"), draft.when(window.until), "swap since and until")
+                yield Fault(
+                    "ends no later than it begins",
+                    (*at, "unavailable", k, "until"),
+                    draft.when(window.until),
+                    "swap since and until",
+                )
             indices = window.nodes if isinstance(window.nodes, tuple) else ((window.nodes or 0) - 1,)
             for node in indices:
                 if node >= pool.nodes:
-                    yield Fault(f"the pool has {pool.nodes} nodes, counted from 0", (*at, "unavailable", k, "nodes"), str(node), "name nodes that exist")
+                    yield Fault(
+                        f"the pool has {pool.nodes} nodes, counted from 0",
+                        (*at, "unavailable", k, "nodes"),
+                        str(node),
+                        "name nodes that exist",
+                    )
                     break
     sites = {site.id: site for site in draft.sites.values()}
     for i, pool in draft.pools.items():
         site = sites.get(pool.site)
         if site is not None and site.kind == "on_prem" and pool.market == "spot":
-            yield Fault("nodes of an on_prem site are owned, not spot", ("pools", i, "market"), "spot", "remove it, or move the pool to a cloud site")
+            yield Fault(
+                "nodes of an on_prem site are owned, not spot",
+                ("pools", i, "market"),
+                "spot",
+                "remove it, or move the pool to a cloud site",
+            )
 
 
 def storage_is_sound(draft: Draft) -> Iterator[Fault]:
@@ -252,14 +308,24 @@ def storage_is_sound(draft: Draft) -> Iterator[Fault]:
         is_paid = any(p.fixed or p.per_mb_s for p in storage.tariff) or any(p.price for p in storage.points)
         is_paid = is_paid or (storage.cache_price > 0 and storage.cache_capacity > 0)
         if is_paid and storage.billed is None and draft.horizon == "auto":
-            yield Fault("is needed where the horizon is auto: for how long are bandwidth and cache paid?", (*at, "billed"), None, "add billed: 24h, say")
+            yield Fault(
+                "is needed where the horizon is auto: for how long are bandwidth and cache paid?",
+                (*at, "billed"),
+                None,
+                "add billed: 24h, say",
+            )
     for i, link in draft.network.items():
         if link.source == link.target:
             yield Fault("leads from a site to itself", ("network", i), link.source, "remove it")
     seen: set[tuple[str, str]] = set()
     for i, link in draft.network.items():
         if (link.source, link.target) in seen:
-            yield Fault("is a second link between the same sites", ("network", i), f"{link.source} -> {link.target}", "keep one")
+            yield Fault(
+                "is a second link between the same sites",
+                ("network", i),
+                f"{link.source} -> {link.target}",
+                "keep one",
+            )
         seen.add((link.source, link.target))
 
 
@@ -268,11 +334,21 @@ def _points_are_concave(points: tuple[Any, ...], at: tuple[str | int, ...]) -> I
     for k, point in enumerate(points):
         here = (*at, "points", k)
         if point.mb_s <= last_mb_s:
-            yield Fault("is no more than the point before", (*here, "mb_s"), f"{point.mb_s:g} MB/s", "sort the points by bandwidth")
+            yield Fault(
+                "is no more than the point before",
+                (*here, "mb_s"),
+                f"{point.mb_s:g} MB/s",
+                "sort the points by bandwidth",
+            )
             return
         next_slope = (point.price - last_price) / (point.mb_s - last_mb_s)
         if next_slope < 0:
-            yield Fault("is cheaper than a point with less bandwidth", (*here, "price"), f"{point.price:g}", "drop the dearer point before it")
+            yield Fault(
+                "is cheaper than a point with less bandwidth",
+                (*here, "price"),
+                f"{point.price:g}",
+                "drop the dearer point before it",
+            )
         elif next_slope > slope * (1 + _TOLERANCE) + 1e-15:
             yield Fault(
                 "makes the tariff not concave: a MB/s here costs more than below the point before",
@@ -288,12 +364,27 @@ def times_are_in_order(draft: Draft) -> Iterator[Fault]:
         for name in ("due", "deadline"):
             time = getattr(job, name)
             if time is not None and time < job.release:
-                yield Fault(f"is before the release at {draft.when(job.release)}", (*at, name), draft.when(time), "correct one of them")
+                yield Fault(
+                    f"is before the release at {draft.when(job.release)}",
+                    (*at, name),
+                    draft.when(time),
+                    "correct one of them",
+                )
         if job.weight > 0 and job.due is None:
-            yield Fault("has no due date to count from", (*at, "weight"), f"{job.weight:g}", "add due, or remove weight")
+            yield Fault(
+                "has no due date to count from",
+                (*at, "weight"),
+                f"{job.weight:g}",
+                "add due, or remove weight",
+            )
         for k, (earlier, later) in enumerate(zip(job.value, job.value[1:], strict=False)):
             if later.by <= earlier.by or later.value > earlier.value:
-                yield Fault("is not later and worth no more than the step before", (*at, "value", k + 1), None, "sort the steps by time; worth must not rise")
+                yield Fault(
+                    "is not later and worth no more than the step before",
+                    (*at, "value", k + 1),
+                    None,
+                    "sort the steps by time; worth must not rise",
+                )
 
 
 def modes_are_sound(draft: Draft) -> Iterator[Fault]:
@@ -305,12 +396,19 @@ def modes_are_sound(draft: Draft) -> Iterator[Fault]:
             problem = "has modes and a model" if job.modes else "has no modes and no model"
             yield Fault(problem, ("jobs", i, "modes"), None, "give modes, or model with samples")
         if job.model is not None and job.samples is None:
-            yield Fault("is needed with a model", ("jobs", i, "samples"), None, "add samples, all epochs together")
+            yield Fault(
+                "is needed with a model", ("jobs", i, "samples"), None, "add samples, all epochs together"
+            )
         if job.model is None and (job.samples is not None or job.sample_size is not None):
             name = "samples" if job.samples is not None else "sample_size"
             yield Fault("is of use only with a model", ("jobs", i, name), None, "add model, or remove it")
         if job.sample_size and job.dataset is None:
-            yield Fault("reads samples of no dataset", ("jobs", i, "dataset"), None, "name the dataset, or remove sample_size")
+            yield Fault(
+                "reads samples of no dataset",
+                ("jobs", i, "dataset"),
+                None,
+                "name the dataset, or remove sample_size",
+            )
         if len(job.after) != len(set(job.after)):
             yield Fault("names a job twice", ("jobs", i, "after"), None, "remove one")
         names: dict[str, int] = {}
@@ -319,13 +417,29 @@ def modes_are_sound(draft: Draft) -> Iterator[Fault]:
             yield from _one_of(mode, "pool", "gpu", at)
             yield from _one_of(mode, "gpus", "share", at)
             if mode.slowdown != 1 and mode.share is None:
-                yield Fault("holds for a share of a GPU only", (*at, "slowdown"), f"{mode.slowdown:g}", "remove it")
+                yield Fault(
+                    "holds for a share of a GPU only", (*at, "slowdown"), f"{mode.slowdown:g}", "remove it"
+                )
             if mode.read_rate > 0 and job.dataset is None:
-                yield Fault("reads from no dataset", (*at, "read_rate"), f"{mode.read_rate:g} MB/s", "name the job's dataset, or remove it")
+                yield Fault(
+                    "reads from no dataset",
+                    (*at, "read_rate"),
+                    f"{mode.read_rate:g} MB/s",
+                    "name the job's dataset, or remove it",
+                )
             if not _is_sound(mode):
                 continue
-            if draft.slot and draft.is_slot_sane and mode.duration * mode.slowdown / min(job.speed_levels) / draft.slot > _MOST_SLOTS_OF_A_MODE:
-                yield Fault("is more than 1e9 slots at its slowest", (*at, "duration"), f"{mode.duration:g} s", "check its unit")
+            if (
+                draft.slot
+                and draft.is_slot_sane
+                and mode.duration * mode.slowdown / min(job.speed_levels) / draft.slot > _MOST_SLOTS_OF_A_MODE
+            ):
+                yield Fault(
+                    "is more than 1e9 slots at its slowest",
+                    (*at, "duration"),
+                    f"{mode.duration:g} s",
+                    "check its unit",
+                )
             name = entry_name(mode)
             if name in names:
                 yield Fault(f"is the name of modes[{names[name]}] too", (*at, "id"), name, "give each an id")
@@ -341,7 +455,12 @@ def modes_are_sound(draft: Draft) -> Iterator[Fault]:
     for i, row in draft.throughputs.items():
         key = (row.model, row.gpu, row.gpus, row.share)
         if key in seen:
-            yield Fault(f"is a second speed for the same as throughputs[{seen[key]}]", ("throughputs", i), row.model, "keep one")
+            yield Fault(
+                f"is a second speed for the same as throughputs[{seen[key]}]",
+                ("throughputs", i),
+                row.model,
+                "keep one",
+            )
         seen.setdefault(key, i)
 
 
@@ -379,7 +498,11 @@ def _entries(job: Job, draft: Draft) -> Iterator[tuple[int, ModeEntry]]:
     from models.domain.modes import entries_of
 
     bad = set(_overflowing(job, draft))
-    rows = tuple(row for i, row in draft.throughputs.items() if i not in bad and (row.gpus is None) != (row.share is None))
+    rows = tuple(
+        row
+        for i, row in draft.throughputs.items()
+        if i not in bad and (row.gpus is None) != (row.share is None)
+    )
     for k, entry in enumerate(entries_of(job, rows)):
         if _is_sound(entry):
             yield k, entry
@@ -391,7 +514,9 @@ def modes_fit_nodes(draft: Draft) -> Iterator[Fault]:
 
     if not draft.is_whole("pools", "datasets", "sites", "network", "throughputs"):
         return
-    used = {pool.site for pool in draft.pools.values()} | {dataset.home for dataset in draft.datasets.values()}
+    used = {pool.site for pool in draft.pools.values()} | {
+        dataset.home for dataset in draft.datasets.values()
+    }
     used |= {name for link in draft.network.values() for name in (link.source, link.target)}
     if not used <= draft.known("sites"):
         return  # a site that is misspelt would make more faults than there are
@@ -406,7 +531,12 @@ def modes_fit_nodes(draft: Draft) -> Iterator[Fault]:
             misfits = [why for pool in matching if (why := misfit(entry, pool, job))]
             if matching and len(misfits) == len(matching):
                 if job.modes:
-                    yield Fault("fits no node: it " + misfits[0], ("jobs", i, "modes", k), entry_name(entry), "use a pool with larger nodes, or remove it")
+                    yield Fault(
+                        "fits no node: it " + misfits[0],
+                        ("jobs", i, "modes", k),
+                        entry_name(entry),
+                        "use a pool with larger nodes, or remove it",
+                    )
                     num_misfits += 1
                 reasons.append(misfits[0])
             for pool in matching:
@@ -416,16 +546,31 @@ def modes_fit_nodes(draft: Draft) -> Iterator[Fault]:
                 running_here = job.running is not None and job.running.pool == pool.id
                 if pool.market == "spot" and not job.spot and not running_here:
                     reasons.append(f"pool {pool.id} is spot and the job does not say spot: true")
-                elif entry.read_rate > 0 and source is not None and source != pool.site and (source, pool.site) not in links:
+                elif (
+                    entry.read_rate > 0
+                    and source is not None
+                    and source != pool.site
+                    and (source, pool.site) not in links
+                ):
                     reasons.append(f"no link leads from {source}, home of {job.dataset}, to {pool.site}")
                 else:
                     is_usable = True
         if num_misfits and num_misfits == len(entries):
             continue  # each of its modes has been reported
         if entries and not is_usable and reasons:
-            yield Fault("has no mode that can be used: " + "; ".join(dict.fromkeys(reasons)), ("jobs", i), job.id, "add a mode, a link or a pool")
+            yield Fault(
+                "has no mode that can be used: " + "; ".join(dict.fromkeys(reasons)),
+                ("jobs", i),
+                job.id,
+                "add a mode, a link or a pool",
+            )
         elif job.model is not None and not job.modes and entries and not is_usable:
-            yield Fault("has no mode that can be used: no pool has a GPU type of its model's throughputs", ("jobs", i), job.id, "add throughputs for a GPU type you have")
+            yield Fault(
+                "has no mode that can be used: no pool has a GPU type of its model's throughputs",
+                ("jobs", i),
+                job.id,
+                "add throughputs for a GPU type you have",
+            )
 
 
 def running_jobs_are_somewhere(draft: Draft) -> Iterator[Fault]:
@@ -441,30 +586,71 @@ def running_jobs_are_somewhere(draft: Draft) -> Iterator[Fault]:
         entries = {entry_name(entry): entry for _, entry in _entries(job, draft)}
         entry, pool = entries.get(job.running.mode), pools.get(job.running.pool)
         if job.release > 0 or job.after:
-            yield Fault("runs already, so it can have no release after start and no predecessors", at, None, "remove them")
+            yield Fault(
+                "runs already, so it can have no release after start and no predecessors",
+                at,
+                None,
+                "remove them",
+            )
         if entry is None and (job.modes or draft.is_whole("throughputs")):
-            yield Fault("is not a mode of the job", (*at, "mode"), job.running.mode, draft.suggest(job.running.mode, entries))
+            yield Fault(
+                "is not a mode of the job",
+                (*at, "mode"),
+                job.running.mode,
+                draft.suggest(job.running.mode, entries),
+            )
         if entry is None or pool is None:
             continue
         if (entry.pool != pool.id and entry.gpu != pool.gpu) or misfit(entry, pool, job):
-            yield Fault(f"does not hold for pool {pool.id}", (*at, "mode"), job.running.mode, "name the pool it runs in")
+            yield Fault(
+                f"does not hold for pool {pool.id}",
+                (*at, "mode"),
+                job.running.mode,
+                "name the pool it runs in",
+            )
             continue
+        if 1.0 not in job.speed_levels:
+            yield Fault(
+                "lacks 1, full speed, at which a running job runs", ("jobs", i, "speed_levels"), None, "add 1"
+            )
+        home = next((d.home for d in draft.datasets.values() if d.id == job.dataset), pool.site)
+        links = {(link.source, link.target) for link in draft.network.values()}
+        if entry.read_rate > 0 and home != pool.site and (home, pool.site) not in links:
+            problem = f"reads {job.dataset}, and no link leads from its home {home} to {pool.site}"
+            yield Fault(problem, (*at, "pool"), pool.id, "add the link to network")
         num_nodes = math.ceil((entry.gpus or 1) / pool.gpus_per_node)
         per_node = pool.gpus_per_node if num_nodes > 1 else (entry.gpus or 1)
         places = job.running.places
-        if len(places) != num_nodes or any(len(set(p.gpus)) != per_node or len(p.gpus) != per_node for p in places):
-            yield Fault(f"mode {job.running.mode} takes {per_node} GPUs on {num_nodes} node(s)", (*at, "places"), None, "list exactly those")
+        if len(places) != num_nodes or any(
+            len(set(p.gpus)) != per_node or len(p.gpus) != per_node for p in places
+        ):
+            yield Fault(
+                f"mode {job.running.mode} takes {per_node} GPUs on {num_nodes} node(s)",
+                (*at, "places"),
+                None,
+                "list exactly those",
+            )
         if len({place.node for place in places}) != len(places):
             yield Fault("names a node twice", (*at, "places"), None, "list its GPUs in one place")
         slices = math.ceil((entry.share or 1.0) * pool.slices_per_gpu - _TOLERANCE) / pool.slices_per_gpu
         for k, place in enumerate(places):
             if place.node >= pool.nodes or any(gpu >= pool.gpus_per_node for gpu in place.gpus):
-                yield Fault(f"pool {pool.id} has {pool.nodes} nodes with {pool.gpus_per_node} GPUs, counted from 0", (*at, "places", k), None, "name GPUs that exist")
+                yield Fault(
+                    f"pool {pool.id} has {pool.nodes} nodes with {pool.gpus_per_node} GPUs, counted from 0",
+                    (*at, "places", k),
+                    None,
+                    "name GPUs that exist",
+                )
             for gpu in set(place.gpus):
                 key = (pool.id, place.node, gpu)
                 taken[key] = taken.get(key, 0.0) + slices
                 if taken[key] > 1 + _TOLERANCE:
-                    yield Fault(f"GPU {gpu} of node {place.node} in pool {pool.id} is taken by running jobs listed before", (*at, "places", k), None, "correct the places")
+                    yield Fault(
+                        f"GPU {gpu} of node {place.node} in pool {pool.id} is taken by running jobs listed before",
+                        (*at, "places", k),
+                        None,
+                        "correct the places",
+                    )
 
 
 RULES: tuple[Callable[[Draft], Iterator[Fault]], ...] = (

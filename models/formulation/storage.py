@@ -89,9 +89,7 @@ def cached_datasets_fit(model: pyo.ConcreteModel, context: Context) -> None:
     for d, s, level in model.CACHED:
         sizes[s].append(context.instance.datasets[d].size * level / context.instance.cache_levels)
         ks[s].append(model.k[d, s, level])
-    rules = {
-        s: linear(sizes[s], ks[s]) <= context.instance.sites[s].storage.cache_capacity for s in sizes
-    }
+    rules = {s: linear(sizes[s], ks[s]) <= context.instance.sites[s].storage.cache_capacity for s in sizes}
     declare(model, "cached_datasets_fit", rules)
 
 

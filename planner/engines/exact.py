@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import Any
 
 from models.errors import Defect
 from models.formulation import build_model
@@ -25,6 +26,7 @@ from planner.engines.base import Limits, Progress
 from planner.engines.highs import Answer, Compiled
 from planner.engines.placement import Chosen, node_cost, place
 from planner.engines.policies.listing import best_list_schedule, by_due_date, insert, sequence
+from planner.engines.rounding import round_starts
 from planner.engines.schedule import Schedule
 
 # A pool is given node indices only up to this many variables; beyond it the gap says what packing costs.
@@ -126,6 +128,8 @@ def solve_exactly(search: Search) -> None:
         search.report("building the model")
         model = build_model(reduced, node_pools)
         compiled = Compiled(model)
+        if not _relax(search, reduced, model, compiled, node_pools):
+            return
         answer = compiled.solve(
             time_limit_s=search.left_s(),
             gap=search.limits.gap,
@@ -139,7 +143,10 @@ def solve_exactly(search: Search) -> None:
             if search.cost is not None:
                 raise Defect("HiGHS finds no plan where one is known")
             raise ProvenInfeasible(node_pools)
-        search.raise_bound(answer.dual_bound)
+        if answer.dual_bound is not None and search.cost is not None:
+            search.raise_bound(min(answer.dual_bound, search.cost))
+        else:
+            search.raise_bound(answer.dual_bound)
         if answer.values is None:
             return
         unplaced = _place_answer(search, reduced, model, answer)
@@ -158,6 +165,47 @@ def solve_exactly(search: Search) -> None:
         node_pools |= small
 
 
+def _relax(
+    search: Search, starts: Starts, model: Any, compiled: Compiled, node_pools: frozenset[int]
+) -> bool:
+    """The LP relaxation: a first bound, a plan by rounding, and starts fixed at 0; whether there is more to do.
+
+    Reduced cost fixing: a plan with start s costs at least the LP's value plus the reduced cost of x[s], so where that
+    exceeds the known cost no better plan has s. The bound of what is left then holds for every plan that is no dearer
+    than the known one.
+    """
+    search.report("LP relaxation")
+    answer = compiled.solve(
+        time_limit_s=search.left_s(),
+        gap=0.0,
+        seed=search.limits.seed,
+        threads=search.limits.threads,
+        relaxed=True,
+    )
+    if answer.outcome == "infeasible":
+        if search.cost is not None:
+            raise Defect("HiGHS finds no plan where one is known")
+        raise ProvenInfeasible(node_pools)
+    search.interrupted |= answer.outcome == "interrupted"
+    if answer.outcome != "optimal" or answer.dual_bound is None:
+        return False
+    search.raise_bound(answer.dual_bound)
+    weights = {key: x for key in model.START if (x := answer.value(model.x[key])) > 1e-6}
+    left = search.left_s()
+    deadline = None if left is None else time.monotonic() + max(0.0, 0.25 * left)
+    schedule = round_starts(starts, weights, deadline=deadline)
+    if schedule is not None:
+        search.offer(schedule, "exact")
+    search.report("rounded")
+    if search.cost is not None:
+        allowed = search.cost - answer.dual_bound + 1e-6 * max(1.0, abs(search.cost))
+        useless = (
+            model.x[key] for key in model.START if answer.reduced_costs.get(id(model.x[key]), 0.0) > allowed
+        )
+        compiled.fix_at_zero(useless)
+    return not (search.is_proven() or search.is_out_of_time() or search.interrupted)
+
+
 def has_impossible_job(starts: Starts) -> bool:
     """Whether a job that must run has no start at all."""
     jobs = starts.instance.jobs
@@ -169,17 +217,17 @@ def _sound(incumbent: float | None, node_pools: frozenset[int]) -> float | None:
     return incumbent if node_pools else None
 
 
-def _start_values(model: object, starts: Starts, schedule: Schedule | None) -> dict[int, float] | None:
+def _start_values(model: Any, starts: Starts, schedule: Schedule | None) -> dict[int, float] | None:
     """The known plan as start values of x; HiGHS completes the rest."""
     if schedule is None:
         return None
     key = {_identity(starts, r): r for r in range(len(starts.rows))}
-    values = {id(variable): 0.0 for variable in model.x.values()}  # type: ignore[attr-defined]
+    values = {id(variable): 0.0 for variable in model.x.values()}
     for step in schedule.chosen.values():
         r = key.get(_identity(schedule.starts, step.row))
-        if r is None or (r, step.slot) not in model.START:  # type: ignore[attr-defined]
+        if r is None or (r, step.slot) not in model.START:
             return None
-        values[id(model.x[r, step.slot])] = 1.0  # type: ignore[attr-defined]
+        values[id(model.x[r, step.slot])] = 1.0
     return values
 
 
@@ -188,13 +236,13 @@ def _identity(starts: Starts, r: int) -> tuple[object, ...]:
     return (row.job, row.mode, row.level, row.kept)
 
 
-def _place_answer(search: Search, starts: Starts, model: object, answer: Answer) -> set[int]:
+def _place_answer(search: Search, starts: Starts, model: Any, answer: Answer) -> set[int]:
     """Place what HiGHS returned; the pools in which that costs more than the model says."""
     chosen: Chosen = {}
-    for r, t in model.START:  # type: ignore[attr-defined]
-        if answer.value(model.x[r, t]) > 0.5:  # type: ignore[attr-defined]
+    for r, t in model.START:
+        if answer.value(model.x[r, t]) > 0.5:
             chosen[starts.rows[r].job] = (r, t)
-    said = {p: _node_cost_said(model, starts, answer, p) for p in model.POOL}  # type: ignore[attr-defined]
+    said = {p: _node_cost_said(model, starts, answer, p) for p in model.POOL}
     left = search.left_s()
     placed = place(
         starts, chosen, said, time_limit_s=None if left is None else max(1.0, left), seed=search.limits.seed
@@ -229,11 +277,8 @@ def _repair(schedule: Schedule, homeless: tuple[int, ...]) -> Schedule | None:
     return schedule
 
 
-def _node_cost_said(model: object, starts: Starts, answer: Answer, p: int) -> float:
+def _node_cost_said(model: Any, starts: Starts, answer: Answer, p: int) -> float:
     """What the model pays for the nodes of a pool."""
     rules = NodeRules.of(starts.instance, p, starts.num_slots)
-    paid = model.n if rules.is_plain else model.v  # type: ignore[attr-defined]
-    return sum(
-        round(answer.value(paid[p, t])) * rules.cost(t, t + 1)
-        for t in model.SLOT  # type: ignore[attr-defined]
-    )
+    paid = model.n if rules.is_plain else model.v
+    return sum(round(answer.value(paid[p, t])) * rules.cost(t, t + 1) for t in model.SLOT)

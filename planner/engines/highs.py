@@ -11,8 +11,8 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import highspy
@@ -36,6 +36,8 @@ class Answer:
     values: Mapping[int, float] | None
     objective: float | None
     dual_bound: float | None
+    reduced_costs: Mapping[int, float] = field(default_factory=dict)
+    """By variable id, of the LP relaxation only: what the objective rises at least for each unit of the variable."""
 
     def value(self, variable: Any) -> float:
         """The value of a Pyomo variable; its fixed value where it was not passed to the solver."""
@@ -108,7 +110,7 @@ class Compiled:
         _must(highs.passModel(self.lp), "the model")
         if start is not None and not relaxed:
             self._pass_start(highs, start)
-        answer = self._run(highs, on_progress, relaxed)
+        answer = self._run(highs, on_progress, relaxed, time_limit_s)
         if self._is_sound(highs, answer):
             return answer
         if start is None:
@@ -131,6 +133,15 @@ class Compiled:
         reported = highs.getInfo().objective_function_value
         return bool(abs(reported - answer.objective) <= OBJECTIVE_TOLERANCE * max(1.0, abs(answer.objective)))
 
+    def fix_at_zero(self, variables: Iterable[Any]) -> int:
+        """Take variables out of the model for later solves; how many there were."""
+        known = {id(v) for v in variables}
+        index = [k for k, v in enumerate(self.columns) if id(v) in known]
+        upper = np.array(self.lp.col_upper_)
+        upper[index] = 0.0
+        self.lp.col_upper_ = upper
+        return len(index)
+
     def _pass_start(self, highs: Any, start: Mapping[int, float]) -> None:
         known = [(k, start[id(v)]) for k, v in enumerate(self.columns) if id(v) in start]
         if not known:
@@ -139,7 +150,9 @@ class Compiled:
         values = np.array([value for _, value in known], dtype=float)
         highs.setSolution(len(known), index, values)
 
-    def _run(self, highs: Any, on_progress: Callable[..., None] | None, relaxed: bool) -> Answer:
+    def _run(
+        self, highs: Any, on_progress: Callable[..., None] | None, relaxed: bool, time_limit_s: float | None
+    ) -> Answer:
         live: dict[str, float] = {}
         best: list[np.ndarray] = []
 
@@ -153,6 +166,8 @@ class Compiled:
             highs.cbMipInterrupt += follow
             highs.cbMipImprovingSolution += improve
         interrupted = False
+        # HiGHS looks at its own limit seldom in presolve and the root; the watch here asks again.
+        late = math.inf if time_limit_s is None else time.monotonic() + 1.0 + 1.05 * time_limit_s
         highs.startSolve()
         while True:
             try:
@@ -161,6 +176,9 @@ class Compiled:
                     on_progress(_finite(live["incumbent"]), _finite(live["bound"]))
                 if done:
                     break
+                if time.monotonic() > late:
+                    late = math.inf
+                    highs.cancelSolve()
             except KeyboardInterrupt:
                 interrupted = True
                 highs.cancelSolve()
@@ -188,8 +206,11 @@ class Compiled:
         bound = objective if relaxed and optimal else None if relaxed else _finite(info.mip_dual_bound)
         if optimal and bound is None:
             bound = objective  # no integers were left: the LP's value is the bound
+        reduced: dict[int, float] = {}
+        if relaxed and optimal:
+            reduced = {id(v): d for v, d in zip(self.columns, list(solution.col_dual), strict=True)}
         outcome: Outcome = "optimal" if optimal else "interrupted" if interrupted else "stopped"
-        return Answer(outcome, known, objective, bound)
+        return Answer(outcome, known, objective, bound, reduced)
 
 
 def _new_highs() -> Any:

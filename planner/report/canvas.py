@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import groupby
 
 from rich.cells import cell_len, get_character_cell_size, set_cell_size
 from rich.text import Text
@@ -37,8 +38,10 @@ class Canvas:
         return clean(text, self.ascii_only)
 
     def crop(self, text: str, width: int) -> str:
-        """A safe name in exactly `width` cells. A longer one is cut in the middle, and the cut is shown: names of
-        many jobs differ in their last letters."""
+        """A safe name in exactly `width` cells.
+
+        A longer one is cut in the middle, visibly: names of many jobs differ in their last letters.
+        """
         safe = self.name(text)
         if cell_len(safe) <= width:
             return set_cell_size(safe, width)
@@ -100,8 +103,9 @@ class Row:
         line = Text(label, style="", no_wrap=True, overflow="ignore", end="\n")
         if label_style:
             line.stylize(label_style)
-        for char, style in zip(self.chars, self.styles, strict=True):
-            line.append(char, style or None)
+        cells = zip(self.styles, self.chars, strict=True)
+        for style, stretch in groupby(cells, key=lambda cell: cell[0]):
+            line.append("".join(char for _, char in stretch), style or None)
         line.rstrip()
         return line
 

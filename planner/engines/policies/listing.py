@@ -9,8 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-import numpy as np
-
 from models.precedence import precedence_graph
 from models.starts import Starts
 from planner.engines.assemble import cost_of
@@ -121,28 +119,29 @@ def improve(schedule: Schedule, *, rounds: int, deadline: float | None = None) -
     each change is judged by the whole cost and taken back where it does not pay.
     """
     cost = cost_of(schedule).cost
-    successors = precedence_graph(schedule.instance)
+    graph = precedence_graph(schedule.instance)
     for _ in range(rounds):
         before = cost
-        for j in np.argsort([-s.cost for _, s in sorted(schedule.chosen.items())], kind="stable").tolist():
-            job = sorted(schedule.chosen)[j] if j < len(schedule.chosen) else None
-            if job is None or any(k in schedule.chosen for k in successors.successors(job)):
-                continue
-            old = schedule.drop(job)
-            if insert(schedule, job) and schedule.chosen.get(job) == old:
-                continue
-            new_cost = cost_of(schedule).cost if _is_whole(schedule, job) else float("inf")
-            if new_cost < cost - 1e-9 * max(1.0, cost):
-                cost = new_cost
-            else:
-                if job in schedule.chosen:
-                    schedule.drop(job)
-                schedule.put(job, old)
+        for j in sorted(schedule.chosen, key=lambda j: (-schedule.chosen[j].cost, j)):
+            if any(k in schedule.chosen for k in graph.successors(j)):
+                continue  # its successors would have to move with it
+            cost = _reinsert(schedule, j, cost)
             if deadline is not None and time.monotonic() > deadline:
                 return
         if cost >= before:
             return
 
 
-def _is_whole(schedule: Schedule, job: int) -> bool:
-    return job in schedule.chosen or schedule.instance.jobs[job].reject_cost is not None
+def _reinsert(schedule: Schedule, j: int, cost: float) -> float:
+    """Put a job back where it is cheapest now, if that lowers the cost; the cost after."""
+    old = schedule.drop(j)
+    whole = insert(schedule, j)
+    if whole and schedule.chosen.get(j) == old:
+        return cost
+    new_cost = cost_of(schedule).cost if whole else float("inf")
+    if new_cost < cost - 1e-9 * max(1.0, cost):
+        return new_cost
+    if j in schedule.chosen:
+        schedule.drop(j)
+    schedule.put(j, old)
+    return cost

@@ -1,0 +1,45 @@
+"""From the LP relaxation to a schedule: jobs whose start the LP is surest of first, each at the start it likes best that
+still has room on the nodes; the rest where they are cheapest."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from models.starts import Starts
+from planner.engines.policies.listing import improve, insert, sequence
+from planner.engines.schedule import Schedule
+
+Weights = dict[tuple[int, int], float]
+"""x of the LP by (row, slot), without the zeros."""
+
+
+def round_starts(starts: Starts, weights: Weights, *, deadline: float | None = None) -> Schedule | None:
+    """A schedule guided by the LP, improved; None where a job that must run finds no room."""
+    liked: dict[int, list[tuple[float, int, int]]] = defaultdict(list)
+    for (r, t), weight in weights.items():
+        liked[starts.rows[r].job].append((-weight, t, r))
+    for candidates in liked.values():
+        candidates.sort()
+    order = sequence(starts, lambda _, j: liked[j][0][0] if liked[j] else 0.0)
+    schedule = Schedule(starts)
+    for j in order:
+        if not _put_where_liked(schedule, j, liked[j]) and not insert(schedule, j):
+            return None
+    improve(schedule, rounds=5, deadline=deadline)
+    return schedule
+
+
+def _put_where_liked(schedule: Schedule, j: int, liked: list[tuple[float, int, int]]) -> bool:
+    instance = schedule.instance
+    before = [instance.job_index[name] for name in instance.jobs[j].after]
+    if any(i not in schedule.chosen for i in before):
+        return False
+    ready = max((schedule.completion(i) for i in before), default=0)
+    for _, t, r in liked:
+        if t >= ready:
+            row = schedule.starts.rows[r]
+            step = schedule.offer(r, row.slots[row.slots == t])
+            if step is not None:
+                schedule.put(j, step)
+                return True
+    return False
