@@ -21,9 +21,7 @@ def price_by_slot(instance: Instance, price: Price, num_slots: int) -> np.ndarra
         listed = np.asarray(price, dtype=float)[:num_slots]
         return np.concatenate([listed, np.full(num_slots - len(listed), price[-1])])
     if not isinstance(price, HourlyTariff | EnergyTariff) or not price.windows:
-        return np.full(
-            num_slots, price.default if isinstance(price, HourlyTariff | EnergyTariff) else float(price)
-        )
+        return np.full(num_slots, price.default if isinstance(price, HourlyTariff | EnergyTariff) else float(price))
     midnight = instance.start.replace(hour=0, minute=0, second=0)
     offset = (instance.start - midnight).total_seconds()
     # Within a day the price is constant between clock edges; slots are cut at each of them.
@@ -70,9 +68,7 @@ def energy_prices(instance: Instance, site: Site, pool: Pool, num_slots: int) ->
 
 def block_slots(instance: Instance, pool: Pool) -> int:
     """Slots of a billing increment."""
-    return (
-        max(1, round(pool.billing_increment / instance.slot)) if pool.billing_increment > instance.slot else 1
-    )
+    return max(1, round(pool.billing_increment / instance.slot)) if pool.billing_increment > instance.slot else 1
 
 
 def boot_slots(instance: Instance, pool: Pool) -> int:

@@ -12,9 +12,7 @@ def precedence_graph(instance: Instance) -> networkx.DiGraph:
     """An edge from each predecessor to each job after it, over job indices."""
     graph = networkx.DiGraph()
     graph.add_nodes_from(range(len(instance.jobs)))
-    graph.add_edges_from(
-        (instance.job_index[name], j) for j, job in enumerate(instance.jobs) for name in job.after
-    )
+    graph.add_edges_from((instance.job_index[name], j) for j, job in enumerate(instance.jobs) for name in job.after)
     return graph
 
 
@@ -32,9 +30,7 @@ def earliest_starts(starts: Starts) -> list[int]:
         ready = max((completion[i] for i in graph.predecessors(j)), default=0)
         rows = [starts.rows[r] for r in starts.rows_of_job[j]]
         earliest[j] = max(ready, min((int(row.slots[0]) for row in rows), default=starts.num_slots))
-        completion[j] = min(
-            (max(ready, int(row.slots[0])) + row.duration for row in rows), default=starts.num_slots
-        )
+        completion[j] = min((max(ready, int(row.slots[0])) + row.duration for row in rows), default=starts.num_slots)
     return earliest
 
 

@@ -114,9 +114,7 @@ def all_starts(instance: Instance, num_slots: int, *, ignore_deadlines: bool = F
     ]
     for j in range(len(instance.jobs)):
         for mode in modes_of(instance, instance.jobs[j]):
-            rows += _rows_of_mode(
-                instance, j, mode, num_slots, nodes[mode.pool], energy[mode.pool], ignore_deadlines
-            )
+            rows += _rows_of_mode(instance, j, mode, num_slots, nodes[mode.pool], energy[mode.pool], ignore_deadlines)
     return Starts(instance, num_slots, ()).with_rows(rows)
 
 

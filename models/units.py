@@ -76,9 +76,7 @@ POWER = Kind("power", "kW", ("kW", "W"), "0.35 kW")
 MONEY = Kind("money", "money", ("money",), "250 USD", has_money=True)
 PRICE_PER_HOUR = Kind("price per hour", "money/h", ("money/h",), "3.06 USD/h", has_money=True)
 PRICE_PER_GB = Kind("price per GB", "money/GB", ("money/GB",), "0.09 USD/GB", has_money=True)
-PRICE_PER_GB_HOUR = Kind(
-    "price per GB and hour", "money/GB/h", ("money/GB/h",), "0.0002 USD/GB/h", has_money=True
-)
+PRICE_PER_GB_HOUR = Kind("price per GB and hour", "money/GB/h", ("money/GB/h",), "0.0002 USD/GB/h", has_money=True)
 PRICE_PER_KWH = Kind("price per kWh", "money/kWh", ("money/kWh",), "0.18 USD/kWh", has_money=True)
 PRICE_PER_RATE = Kind(
     "price per MB/s and hour", "money/h/(MB/s)", ("money/h/(MB/s)",), "0.001 USD/h/(MB/s)", has_money=True
@@ -97,12 +95,20 @@ def _registry() -> Any:
 
 
 @lru_cache(maxsize=4096)
+def _scale(unit: str, canonical: str) -> tuple[float, float]:
+    """What a number in one unit is multiplied and divided by, so that 350 W is 0.35 kW, and 1 TB 1000 GB, exactly."""
+    factor = _factor(unit, canonical)
+    inverse = 1.0 / factor
+    if factor < 1 and abs(inverse - round(inverse)) < 1e-9 * inverse:
+        return 1.0, float(round(inverse))
+    short = float(f"{factor:.13g}")
+    return (short if abs(short - factor) < 1e-14 * factor else factor), 1.0
+
+
 def _factor(unit: str, canonical: str) -> float:
     registry = _registry()
     try:
-        return float(
-            registry.Quantity(1.0, registry.parse_units(unit)).to(registry.parse_units(canonical)).magnitude
-        )
+        return float(registry.Quantity(1.0, registry.parse_units(unit)).to(registry.parse_units(canonical)).magnitude)
     except Exception as fault:  # pint raises a dozen types for a unit it does not know or cannot convert
         raise ValueError("unit") from fault
 
@@ -153,16 +159,13 @@ def _parse_text(text: str, kind: Kind, currency: str | None) -> float:
     if kind.has_money:
         stated = re.match(r"[A-Z]{3}\b", unit)
         if not stated:
-            raise ValueError(
-                f"has no currency in its unit '{unit.removeprefix('one')}'; write {kind.example}"
-            )
+            raise ValueError(f"has no currency in its unit '{unit.removeprefix('one')}'; write {kind.example}")
         if currency is not None and stated[0] != currency:
-            raise ValueError(
-                f"is in {stated[0]} while the file's currency is {currency}; convert it to {currency}"
-            )
+            raise ValueError(f"is in {stated[0]} while the file's currency is {currency}; convert it to {currency}")
         unit = "money" + unit[3:]
     try:
-        return number * _factor(re.sub(r"\s*/\s*", "/", unit).replace("·", "*"), kind.unit)
+        times, by = _scale(re.sub(r"\s*/\s*", "/", unit).replace("·", "*"), kind.unit)
+        return number * times / by
     except ValueError:
         raise ValueError(f"'{unit}' is not a unit of {kind.name}; write {kind.example}") from None
 
@@ -177,7 +180,7 @@ def _parse_duration(text: str) -> float | None:
         return days * 86400 + hours * 3600 + minutes * 60 + float(match[4] or 0)
     if _COMPOUND.fullmatch(stripped):
         parts = _COMPOUND_PART.findall(stripped)
-        return sum(float(number.replace("_", "")) * _factor(unit, "s") for number, unit in parts)
+        return sum(float(number.replace("_", "")) * _scale(unit, "s")[0] for number, unit in parts)
     return None
 
 
@@ -185,14 +188,17 @@ def write(value: float, kind: Kind, currency: str | None = None) -> str:
     """A spelling of `value` that `parse` reads back to exactly the same number: 3.5 h, not 12600 s; else the shortest."""
     best: str | None = None
     for unit in kind.display:
-        number = value / _factor(unit, kind.unit)
-        text = _plain(number)
+        times, by = _scale(unit, kind.unit)
+        number = value / times * by
         shown = unit.replace("money", currency or "USD")
-        spelling = f"{text}/h" if kind is PER_HOUR else f"{text} {shown}"
-        if parse(spelling, kind) == value:
-            if abs(number) >= 1 and re.fullmatch(r"-?\d+(\.\d\d?)?", text):
-                return spelling
-            best = spelling if best is None or len(spelling) < len(best) else best
+        # Without the last digits first, which are often those of a rounding: 350 W is 0.35 kW.
+        for text in dict.fromkeys((_plain(float(f"{number:.15g}")), _plain(number))):
+            spelling = f"{text}/h" if kind is PER_HOUR else f"{text} {shown}"
+            if parse(spelling, kind) == value:
+                if abs(number) >= 1 and re.fullmatch(r"-?\d+(\.\d\d?)?", text):
+                    return spelling
+                best = spelling if best is None or len(spelling) < len(best) else best
+                break
     return best if best is not None else repr(value)
 
 

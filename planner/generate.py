@@ -115,7 +115,7 @@ def generate(
     )
     if load is not None and jobs >= 2 and abs(load_of(instance) / load - 1) > _LOAD_TOLERANCE:
         raise InvalidInput(
-            [Fault("cannot be met within 2 %", ("load",), f"{load:g}", "ask for another, or more jobs")]
+            [Fault("cannot be met within 2 %", ("--load",), f"{load:g}", "ask for another, or more jobs")]
         )
     return instance
 
@@ -144,9 +144,7 @@ def load_of(instance: Instance) -> float:
                 pool = instance.pools[mode.pool]
                 taken = mode.num_nodes * mode.slices / pool.slices_per_gpu
                 node, energy = cost_per_gpu_h[mode.pool]
-                options.append(
-                    ((taken * node + mode.busy_gpus * energy) * mode.duration_s, taken * mode.duration_s)
-                )
+                options.append(((taken * node + mode.busy_gpus * energy) * mode.duration_s, taken * mode.duration_s))
         work_h += min(options)[1] / 3600 if options else 0.0
     dues = [job.due for job in instance.jobs if job.due is not None]
     if not dues or not gpus:
@@ -160,13 +158,11 @@ def _check_arguments(family: str, jobs: int, nodes: int, load: float | None) -> 
     if family not in FAMILIES:
         faults.append(Fault("is not a family", ("family",), str(family), suggest(str(family), FAMILIES)))
     if not 0 <= jobs <= _MAX_JOBS:
-        faults.append(Fault(f"is not within 0 to {_MAX_JOBS}", ("jobs",), str(jobs), "choose another number"))
+        faults.append(Fault(f"is not within 0 to {_MAX_JOBS}", ("--jobs",), str(jobs), "choose another number"))
     if not 1 <= nodes <= _MAX_NODES:
-        faults.append(
-            Fault(f"is not within 1 to {_MAX_NODES}", ("nodes",), str(nodes), "choose another number")
-        )
+        faults.append(Fault(f"is not within 1 to {_MAX_NODES}", ("--nodes",), str(nodes), "choose another number"))
     if load is not None and not (math.isfinite(load) and load > 0):
-        faults.append(Fault("is not a number above 0", ("load",), str(load), "1 fills the owned nodes"))
+        faults.append(Fault("is not a number above 0", ("--load",), str(load), "1 fills the owned nodes"))
     if faults:
         raise InvalidInput(faults)
 
@@ -204,9 +200,7 @@ def _size_odds(pools: list[dict[str, Any]], jobs: int, load: float) -> np.ndarra
     return np.asarray(odds / odds.sum())
 
 
-def _draft_job(
-    rng: np.random.Generator, traits: Family, pools: list[dict[str, Any]], odds: np.ndarray
-) -> _Draft:
+def _draft_job(rng: np.random.Generator, traits: Family, pools: list[dict[str, Any]], odds: np.ndarray) -> _Draft:
     kind = MODEL_CLASSES[int(rng.integers(len(MODEL_CLASSES)))]
     capacity: dict[str, int] = {}
     for pool in pools:
@@ -277,7 +271,7 @@ def _set_times(
         if not load_at(low) <= target <= load_at(high):
             problem = f"is out of reach: {len(drafts)} jobs make {load_at(low):.3g} to {load_at(high):.3g}"
             mend = "change it, or the number of jobs or nodes"
-            raise InvalidInput([Fault(problem, ("load",), f"{target:g}", mend)])
+            raise InvalidInput([Fault(problem, ("--load",), f"{target:g}", mend)])
         for _ in range(100):
             factor = math.sqrt(low * high)
             low, high = (factor, high) if load_at(factor) < target else (low, factor)
@@ -299,9 +293,7 @@ def _cheapest_work(draft: _Draft, pools: list[dict[str, Any]]) -> float:
                     continue
                 options.append((gpus * gpu_h * duration, gpus * duration))
                 if gpus == 1:
-                    options += [
-                        (s * slow * gpu_h * duration, s * slow * duration) for s, slow in draft.shares
-                    ]
+                    options += [(s * slow * gpu_h * duration, s * slow * duration) for s, slow in draft.shares]
     return min(options)[1]
 
 
@@ -326,18 +318,14 @@ def _datasets(rng: np.random.Generator, drafts: list[_Draft]) -> list[dict[str, 
     return [record for record in records if record["id"] in used]
 
 
-def _sites(
-    traits: Family, nodes: int, drafts: list[_Draft], datasets: list[dict[str, Any]]
-) -> list[dict[str, Any]]:
+def _sites(traits: Family, nodes: int, drafts: list[_Draft], datasets: list[dict[str, Any]]) -> list[dict[str, Any]]:
     sites: list[dict[str, Any]] = [
         {"id": "on-prem", "kind": "on_prem", "energy_price": ENERGY_PRICE},
         {"id": "cloud", "kind": "cloud"},
     ]
     if not traits.has_storage:
         return sites
-    slowest = [
-        min(d.kind.read_rate(gpu, gpus) for gpu, gpus, _ in d.modes) for d in drafts if d.dataset is not None
-    ]
+    slowest = [min(d.kind.read_rate(gpu, gpus) for gpu, gpus, _ in d.modes) for d in drafts if d.dataset is not None]
     # Half of the data fits a cache, so that what to cache is a question; any one dataset does.
     capacity = max([0.5 * sum(d["size"] for d in datasets), *(d["size"] for d in datasets)], default=0.0)
     storage = {

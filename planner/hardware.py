@@ -35,23 +35,24 @@ class GpuType:
     speed: float
     """Training speed on one GPU, ResNet-50, P100 = 1."""
     owned_usd_h: float
-    """An hour of an owned one that is on, energy apart. Nobody publishes such prices; the lowest spot price
-    listed for the type stands for them, which is about what running it costs whoever owns it."""
+    """An hour of an owned one that is on, energy apart. Nobody publishes such prices; the lowest that anyone
+    lists for the type, spot or not, stands for them: about what having it costs whoever owns it."""
     cloud_usd_h: float
     """An hour of a rented one, on demand."""
 
 
 # Speeds. Gavel, ResNet-50 at batch 128, images/s on one GPU: K80 44.4, P100 203, V100 320. ElasticFlow: T4
 # 217 (global batch 3200), A100 472 (256). H100 = 1.95 A100, as their ResNet-50 read rates (205, 105 MB/s).
-# Prices. Owned: lowest spot (Azure NC6, NC6s v2; AWS g4dn.xlarge; GCP V100 and a2-highgpu; Nebius H100).
-# Cloud: Azure NC6, GCP n1-highmem P100, AWS g4dn.12xlarge / 4, AWS p3, GCP a2-highgpu, Nebius H100.
+# Prices. Owned: lowest listed for one to eight GPUs (spot: Azure NC6, NC6s v2, AWS g4dn.xlarge, Nebius H100;
+# on demand: Lambda 8 V100 at 4.40, Lambda A100). Cloud: Azure NC6, GCP n1-highmem P100, AWS g4dn.12xlarge / 4,
+# AWS p3, GCP a2-highgpu, Nebius H100.
 GPU_TYPES = {
     gpu.name: gpu
     for gpu in (
         GpuType("K80", 12.0, 0.150, 0.219, 0.09, 0.90),
         GpuType("P100", 16.0, 0.250, 1.000, 0.22, 1.93),
         GpuType("T4", 16.0, 0.070, 1.070, 0.16, 0.98),
-        GpuType("V100", 16.0, 0.300, 1.580, 0.84, 3.06),
+        GpuType("V100", 16.0, 0.300, 1.580, 0.55, 3.06),
         GpuType("A100", 40.0, 0.400, 2.330, 1.10, 3.67),
         GpuType("H100", 80.0, 0.700, 4.540, 1.25, 2.95),
     )

@@ -22,9 +22,7 @@ def num_slots_of(instance: Instance) -> int:
         return round(instance.horizon / instance.slot)
     shortest = [min((mode.duration for mode in modes_of(instance, job)), default=1) for job in instance.jobs]
     longest = max(shortest, default=1)
-    times = [
-        time for job in instance.jobs for time in (job.release, job.due, job.deadline) if time is not None
-    ]
+    times = [time for job in instance.jobs for time in (job.release, job.due, job.deadline) if time is not None]
     times += [window.until for pool in instance.pools for window in pool.unavailable]
     last = release_slot(instance, max(times, default=0.0))
     boot = max(math.ceil(pool.boot_time / instance.slot) for pool in instance.pools)

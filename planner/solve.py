@@ -53,9 +53,7 @@ def solve(instance: Instance, engine: str = "auto", limits: Limits | None = None
 
         raise explain(instance, verdict.node_pools, limits) from None
     if search.schedule is None:
-        raise NoPlan(
-            "no plan was found within the limits, and none was proven impossible; raise --time-limit"
-        )
+        raise NoPlan("no plan was found within the limits, and none was proven impossible; raise --time-limit")
     return _finished(instance, search, begun)
 
 

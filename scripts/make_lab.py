@@ -2,9 +2,9 @@
 
     python scripts/make_lab.py [--data ../shared/data] [--out instances/lab]
 
-Speeds, relative speeds on half a GPU and cloud prices are read from the tables in the data folder; the few other
-published figures stand below. What no source gives (who submits what and when, how long it trains, what lateness
-costs) is drawn from a fixed seed. instances/README.md names the source of every figure.
+Speeds, relative speeds on half a GPU and cloud prices are read from the tables in the data folder; the few
+other published figures stand below. What no source gives (who submits what and when, how long it trains, what
+lateness costs) is drawn from a fixed seed. instances/README.md names the source of every figure.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from planner.io.instances import write_instance
 ROOT = Path(__file__).resolve().parent.parent
 SEED = 20260112
 
-# Read rates as published, MB/s on one V100 (CosmoFlow and UNet3D: A100); None: the mean image of ImageNet-1k a sample.
+# Read rates as published, MB/s on one V100 or one A100; the other models read an image or a clip a sample.
 RATES_V100 = {"ResNet-50": 87.0, "ResNet-18": 220.0}
 RATES_A100 = {"CosmoFlow": 513.0, "UNet3D": 1613.0}
 IMAGE_MB = 0.114  # 146 GB of ImageNet-1k over its 1,281,167 images
@@ -43,8 +43,8 @@ SIZES_GB = {
 # OpenImages is at home in a public bucket; reading it on premises costs egress.
 CLOUD_HOMES = {"OpenImages"}
 EGRESS_USD_GB = 0.09  # first tier of the large clouds' lists
-# A lustre-type service's price list: MB/s, USD/h. Its rows at 300 and 600 MB/s (0.46, 0.77) lie on the line between
-# these two, but for the rounding to a cent, which would make the tariff not concave.
+# A lustre-type service's price list: MB/s, USD/h. Its rows at 300 and 600 MB/s (0.46, 0.77) lie on the line
+# between these two, but for the rounding to a cent, which would make the tariff not concave.
 BANDWIDTH_POINTS = ((150, 0.31), (1200, 1.39))
 
 
@@ -57,7 +57,7 @@ class Kind:
     """One job each; "" reads nothing."""
     gpu: str
     gpus: int
-    """What people ask for: half of the jobs take less than eight hours on these, and due dates follow from it."""
+    """What people ask for: the median job takes eight hours on these, and due dates follow from it."""
     is_small: bool = False
 
 
@@ -174,7 +174,9 @@ def _gavel(data: Path) -> Iterator[dict[str, Any]]:
                 speed = _three(steps * float(batch or 1))
                 yield {"model": model, "gpu": gpu, "gpus": int(row["n_gpus"]), "samples_per_s": speed}
                 if row["n_gpus"] == "1" and any(kind.is_small for kind in KINDS if kind.model == model):
-                    part = _beside_others(pairs, gpu.lower(), f"{name} (batch size {batch})" if batch else name)
+                    part = _beside_others(
+                        pairs, gpu.lower(), f"{name} (batch size {batch})" if batch else name
+                    )
                     yield {"model": model, "gpu": gpu, "share": 0.5, "samples_per_s": _three(speed * part)}
 
 
@@ -274,7 +276,12 @@ def _jobs(rng: np.random.Generator, throughputs: list[dict[str, Any]]) -> list[d
             if kind.model in RATES_A100:
                 # No speeds were published for these, only rates; so the job is given as a table of modes.
                 hours = round(hours * 2) / 2
-                mode = {"gpu": "A100", "gpus": 1, "duration": f"{hours:g}h", "read_rate": RATES_A100[kind.model]}
+                mode = {
+                    "gpu": "A100",
+                    "gpus": 1,
+                    "duration": f"{hours:g}h",
+                    "read_rate": RATES_A100[kind.model],
+                }
                 record["modes"] = [mode]
             else:
                 samples = _three(speeds[kind.model, kind.gpu, kind.gpus] * hours * 3600)
@@ -297,7 +304,7 @@ def _jobs(rng: np.random.Generator, throughputs: list[dict[str, Any]]) -> list[d
         jobs[later]["release"] = jobs[earlier]["release"]
         hours = float(jobs[earlier]["due"][:-1]) + float(rng.uniform(4, 12))
         jobs[later]["due"] = f"{max(float(jobs[later]['due'][:-1]), np.ceil(hours)):g}h"
-    # A paper's camera-ready day; and two that may be left out.
+    # Two that must be done by some time, and two that may be left out.
     jobs["deepspeech2-1"]["deadline"] = "36h"
     jobs["vgg-16-1"]["deadline"] = "40h"
     jobs["cyclegan-2"]["reject_cost"] = 8.0
@@ -306,7 +313,7 @@ def _jobs(rng: np.random.Generator, throughputs: list[dict[str, Any]]) -> list[d
 
 
 def _sample_mb(kind: Kind, speeds: dict[tuple[str, str, int], float]) -> float:
-    """What a sample reads: the published rate over the measured speed of one V100, or the size of an image."""
+    """What a sample reads: the published rate over the measured speed of one V100, or an image or clip."""
     if kind.model in RATES_V100:
         return _three(RATES_V100[kind.model] / speeds[kind.model, "V100", 1])
     return AUDIO_MB if kind.model == "DeepSpeech2" else IMAGE_MB

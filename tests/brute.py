@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from functools import cache
 
 from models.domain.instance import Instance
@@ -71,19 +71,19 @@ class _Enumeration:
 
     def _fits(self, runs: list[JobRun]) -> bool:
         """Whether no GPU, no memory, no cores and no RAM are taken twice."""
-        slices: Counter[tuple[int, int, int, int]] = Counter()
-        memory: Counter[tuple[int, int, int, int]] = Counter()
-        cores: Counter[tuple[int, int, int]] = Counter()
-        ram: Counter[tuple[int, int, int]] = Counter()
+        slices: dict[tuple[int, ...], float] = defaultdict(float)
+        memory: dict[tuple[int, ...], float] = defaultdict(float)
+        cores: dict[tuple[int, ...], float] = defaultdict(float)
+        ram: dict[tuple[int, ...], float] = defaultdict(float)
         for run in runs:
             way = run.way
             for t, (node, gpus) in itertools.product(range(run.start, run.end), run.places):
                 cores[way.pool, node, t] += way.cpu_cores
-                ram[way.pool, node, t] += way.ram_gb  # type: ignore[assignment]
+                ram[way.pool, node, t] += way.ram_gb
                 for gpu in gpus:
                     whole = self.instance.pools[way.pool].slices_per_gpu
                     slices[way.pool, node, t, gpu] += way.share_slices or whole
-                    memory[way.pool, node, t, gpu] += way.memory_gb  # type: ignore[assignment]
+                    memory[way.pool, node, t, gpu] += way.memory_gb
         return (
             self._is_within("slices_per_gpu", slices)
             and self._is_within("gpu_memory", memory)
@@ -91,7 +91,7 @@ class _Enumeration:
             and self._is_within("ram", ram)
         )
 
-    def _is_within(self, limit: str, used: Counter[tuple[int, ...]]) -> bool:
+    def _is_within(self, limit: str, used: dict[tuple[int, ...], float]) -> bool:
         limits = [getattr(pool, limit) for pool in self.instance.pools]
         return all(limits[key[0]] is None or use <= limits[key[0]] + FITS for key, use in used.items())
 
@@ -113,9 +113,7 @@ class _Enumeration:
             if run is None:
                 costs.append(self.instance.jobs[j].reject_cost or 0.0)
                 continue
-            costs += [
-                cost for term, cost in terms.cost_of_run(self.instance, run).items() if term != "transfer"
-            ]
+            costs += [cost for term, cost in terms.cost_of_run(self.instance, run).items() if term != "transfer"]
             for node, _ in run.places:
                 used[run.way.pool, node].update(range(run.start, run.end))
         costs += [self.node_cost(p, node, frozenset(slots)) for (p, node), slots in used.items()]
@@ -160,9 +158,7 @@ class _Enumeration:
                 hits = dict.fromkeys(range(len(runs)), 0.0)
                 for k, uses in zip(readers, use_cache, strict=True):
                     hits[k] = cached.get((sites[k], str(datasets[k])), 0.0) if uses else 0.0
-                reads = [
-                    JobRun(run.job, run.way, run.start, run.places, hits[k]) for k, run in enumerate(runs)
-                ]
+                reads = [JobRun(run.job, run.way, run.start, run.places, hits[k]) for k, run in enumerate(runs)]
                 best = min(best, self._cost_of_reads(reads, cached))
         return best
 

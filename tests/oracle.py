@@ -230,9 +230,9 @@ class Oracle:
         for key in {key[:2] for key in readers}:
             self.model.add_at_most_one(v for (*where, _), v in self.cached.items() if tuple(where) == key)
         sizes = {dataset.id: dataset.size / self.instance.cache_levels for dataset in self.instance.datasets}
-        for site in self.instance.sites:
-            uses = [(v, sizes[d] * level) for (s, d, level), v in self.cached.items() if s == site.id]
-            self.at_most(uses, site.storage.cache_capacity)
+        for where in self.instance.sites:
+            uses = [(v, sizes[d] * level) for (s, d, level), v in self.cached.items() if s == where.id]
+            self.at_most(uses, where.storage.cache_capacity)
 
     def reads(self) -> dict[tuple[str, str], dict[int, Uses]]:
         """What each start reads, by (home, site) and slot, in MB/s."""
@@ -319,8 +319,8 @@ class Oracle:
         runs = []
         for j, way, t, places in chosen:
             if way.pool not in self.shared and not way.is_kept:
-                gpus = range(self.instance.pools[way.pool].gpus_per_node)
-                free = {n: [g for g in gpus if busy_until[way.pool, n, g] <= t] for n, _ in places}
+                every = range(self.instance.pools[way.pool].gpus_per_node)
+                free = {n: [g for g in every if busy_until[way.pool, n, g] <= t] for n, _ in places}
                 places = tuple((n, tuple(free[n][: len(taken)])) for n, taken in places)
             for node, gpus in places:
                 for gpu in gpus:
@@ -346,6 +346,4 @@ def weighted(uses: list[tuple[IntVar, int]]) -> LinearExpr:
 def scale_of(values: Iterable[float]) -> int:
     """The least power of ten, up to a million, that makes all values whole."""
     listed = list(values)
-    return next(
-        (10**k for k in range(6) if all(abs(v * 10**k - round(v * 10**k)) < 1e-6 for v in listed)), 10**6
-    )
+    return next((10**k for k in range(6) if all(abs(v * 10**k - round(v * 10**k)) < 1e-6 for v in listed)), 10**6)

@@ -40,9 +40,7 @@ def plan_of(instance: Instance, solution: Solution) -> Plan:
             for (site, dataset), fraction in sorted(solution.cached.items())
         ),
         bandwidth=tuple(
-            Bandwidth(site=site, mb_s=mb_s)
-            for site, mb_s in terms.peaks(instance, solution.runs).items()
-            if mb_s > 0
+            Bandwidth(site=site, mb_s=mb_s) for site, mb_s in terms.peaks(instance, solution.runs).items() if mb_s > 0
         ),
     )
 

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
+from tests.random_instances import random_pool, random_storage
+
 Doc = dict[str, Any]
 
 
@@ -25,8 +27,6 @@ def _slots(doc: Doc) -> int:
 
 def second_cloud(doc: Doc, draw: random.Random) -> None:
     """One more cloud site with a pool, linked from every other, at times at a higher price."""
-    from tests.random_instances import random_pool, random_storage
-
     if len(doc["pools"]) >= 3:
         return
     site: Doc = {"id": "cloud2", "kind": "cloud", "energy_price": draw.choice((0.0, 0.5))}
@@ -94,31 +94,38 @@ def model_job(doc: Doc, draw: random.Random) -> None:
 
 
 def running_jobs(doc: Doc, draw: random.Random) -> None:
-    """One or two jobs that run already, on GPUs that are not always the first ones, pinned or movable."""
-    pools = [pool for pool in doc["pools"] if pool["nodes"] > 0]
-    free = [(pool, node) for pool in pools for node in range(pool["nodes"])]
-    draw.shuffle(free)
+    """One or two jobs that run already, pinned or movable, on any GPUs, at times as a gang."""
+    free = {(p, n): set(range(pool["gpus_per_node"])) for p, pool in enumerate(doc["pools"]) for n in _nodes(pool)}
     jobs = [job for job in doc["jobs"] if "model" not in job]
-    for job, (pool, node) in zip(draw.sample(jobs, min(len(jobs), draw.randint(1, 2))), free, strict=False):
+    for job in draw.sample(jobs, min(len(jobs), draw.randint(1, 2))):
+        p, node = draw.choice([where for where, gpus in free.items() if gpus] or [(0, 0)])
+        pool = doc["pools"][p]
+        whole = [n for n in _nodes(pool) if len(free[p, n]) == pool["gpus_per_node"]]
         mode: Doc = {"id": "now", "pool": pool["id"], "duration": doc["slot"] * draw.choice((0.5, 1, 2, 3))}
-        gpus = range(pool["gpus_per_node"])
+        if not free[p, node]:
+            continue
         if pool.get("slices_per_gpu", 1) > 1 and draw.random() < 0.5:
             mode["share"] = 0.5
-            taken = [draw.choice(gpus)]
+            taken = {node: [draw.choice(sorted(free[p, node]))]}
+        elif len(whole) > 1 and draw.random() < 0.3:
+            mode["gpus"] = 2 * pool["gpus_per_node"] - (pool["gpus_per_node"] > 1)
+            taken = {n: sorted(free[p, n]) for n in draw.sample(whole, 2)}
         else:
-            mode["gpus"] = draw.choice(gpus) + 1
-            taken = sorted(draw.sample(gpus, mode["gpus"]))
+            mode["gpus"] = draw.randint(1, len(free[p, node]))
+            taken = {node: sorted(draw.sample(sorted(free[p, node]), mode["gpus"]))}
+        for n, gpus in taken.items():
+            free[p, n] -= set(gpus)
         if "dataset" in job and draw.random() < 0.7:
             mode["read_rate"] = 48.0
-        movable = draw.random() < 0.6
-        if pool.get("market") == "spot" and movable:
-            job["spot"] = True
         job["modes"].append(mode)
-        job["running"] = {"mode": "now", "pool": pool["id"], "movable": movable}
-        job["running"]["places"] = [{"node": node, "gpus": taken}]
+        job["running"] = {"mode": "now", "pool": pool["id"], "movable": draw.random() < 0.6}
+        job["running"]["places"] = [{"node": n, "gpus": gpus} for n, gpus in taken.items()]
         job["restart_cost"] = draw.choice((0.0, 0.25, 1.0))
         job.pop("release", None)
-        job.pop("reject_cost", None)
+
+
+def _nodes(pool: Doc) -> range:
+    return range(pool["nodes"])
 
 
 def boot_times(doc: Doc, draw: random.Random) -> None:
@@ -202,7 +209,7 @@ def precedence(doc: Doc, draw: random.Random) -> None:
 def rejections(doc: Doc, draw: random.Random) -> None:
     """Jobs that need not be run."""
     for job in doc["jobs"]:
-        if "running" not in job and draw.random() < 0.7:
+        if draw.random() < 0.7:
             job["reject_cost"] = draw.choice((0.0, 1.0, 3.0, 8.0))
 
 
@@ -222,9 +229,7 @@ def value_steps(doc: Doc, draw: random.Random) -> None:
         if draw.random() < 0.8:
             ends = sorted(draw.sample(range(1, 2 * _slots(doc) + 1), draw.randint(1, 3)))
             values = sorted((draw.choice((0.0, 1.0, 2.5, 6.0)) for _ in ends), reverse=True)
-            job["value"] = [
-                {"by": end * doc["slot"] / 2, "value": v} for end, v in zip(ends, values, strict=True)
-            ]
+            job["value"] = [{"by": end * doc["slot"] / 2, "value": v} for end, v in zip(ends, values, strict=True)]
             if draw.random() < 0.5:
                 job["weight"] = 0.0
                 if draw.random() < 0.5:

@@ -146,9 +146,7 @@ def _add_datasets(doc: Doc, draw: random.Random) -> None:
     sites = [site["id"] for site in doc["sites"]]
     for k in range(draw.randint(1, 2)):
         home = sites[0] if draw.random() < 0.8 else draw.choice(sites)
-        doc["datasets"].append(
-            {"id": f"data{k}", "size": draw.choice((12.0, 48.0, 60.0, 120.0)), "home": home}
-        )
+        doc["datasets"].append({"id": f"data{k}", "size": draw.choice((12.0, 48.0, 60.0, 120.0)), "home": home})
     for source in sites:
         for target in sites:
             if source != target:
@@ -214,8 +212,7 @@ def _add_mode(doc: Doc, draw: random.Random, job: Doc, work: float) -> None:
         speed *= 1.0 + (mode["gpus"] - 1) * draw.choice((-0.1, 0.5, 0.75))
         size = mode["gpus"]
     if any(
-        (m.get("gpus", m.get("share")), m.get("pool"), m.get("gpu"))
-        == (size, mode.get("pool"), mode.get("gpu"))
+        (m.get("gpus", m.get("share")), m.get("pool"), m.get("gpu")) == (size, mode.get("pool"), mode.get("gpu"))
         for m in job["modes"]
     ):
         return

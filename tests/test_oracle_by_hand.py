@@ -91,6 +91,7 @@ BY_HAND: dict[str, tuple[Doc, float | None]] = {
         4.0,
     ),
     "cores of a node": (document([{"modes": [mode(2, cpu_cores=5)]}] * 2, pools__0__cpu_cores=8), 4.0),
+    "RAM of a node": (document([{"modes": [mode(2)], "ram": 40.0}] * 2, pools__0__ram=64.0), 4.0),
     # Three GPUs take two nodes of two, and the energy of three.
     "a gang": (
         document(
@@ -130,7 +131,7 @@ BY_HAND: dict[str, tuple[Doc, float | None]] = {
         ),
         4.0,
     ),
-    # Intervals that touch are one: 1 + 2 h on end cost two blocks of 2 h, wherever they begin.
+    # Intervals that touch are one: the second block is slots 2 and 3; one of 1 and 2 would be cheaper.
     "blocks are counted from the beginning": (
         document(
             [
@@ -138,14 +139,13 @@ BY_HAND: dict[str, tuple[Doc, float | None]] = {
                 {"modes": [mode(2)], "release": HOUR, "deadline": 3 * HOUR},
             ],
             pools__0__billing_increment=2 * HOUR,
+            pools__0__price=[1, 1, 1, 5, 1, 1],
         ),
-        4.0,
+        8.0,
     ),
     # Begins at slot 5 for the price, and pays the last price for the two slots beyond the horizon.
     "blocks beyond the horizon": (
-        document(
-            [{"modes": [mode(1)]}], pools__0__billing_increment=3 * HOUR, pools__0__price=[9, 9, 9, 9, 1, 0.5]
-        ),
+        document([{"modes": [mode(1)]}], pools__0__billing_increment=3 * HOUR, pools__0__price=[9, 9, 9, 9, 1, 0.5]),
         3 * 0.5,
     ),
     # 0.25 from 20:30 to 22:00: slot 3 costs 0.25, slot 2 half of 1 and half of 0.25.
@@ -161,9 +161,7 @@ BY_HAND: dict[str, tuple[Doc, float | None]] = {
     ),
     # Slots 0-2 are taken by a window that ends in the middle of slot 2.
     "an unavailable window": (
-        document(
-            [LATE | {"modes": [mode(2)]}], pools__0__unavailable=[{"since": HOUR / 2, "until": 2.5 * HOUR}]
-        ),
+        document([LATE | {"modes": [mode(2)]}], pools__0__unavailable=[{"since": HOUR / 2, "until": 2.5 * HOUR}]),
         2 + 3 * 1.5,
     ),
     # Together: 200 MB/s, on the second line 1.5 an hour for 6 h. One after the other: 1 an hour, 2 h more.
@@ -249,7 +247,7 @@ BY_HAND: dict[str, tuple[Doc, float | None]] = {
                     "modes": [mode(2, 1, "rent"), mode(4)],
                     "running": running("rent1", 0, [1], True, "rent"),
                     "restart_cost": 5.0,
-                    "speed_levels": [0.5],
+                    "speed_levels": [0.5, 1.0],
                 }
             ]
         ),
@@ -275,6 +273,30 @@ BY_HAND: dict[str, tuple[Doc, float | None]] = {
             pools__1__interruption_rate=0.25,
         ),
         2 * 0.25 + 0.25 * 2 * 2.0,
+    ),
+    # Either of two nodes may be taken back.
+    "a gang on spot nodes": (
+        document(
+            [{"modes": [mode(2, 4, "rent")], "spot": True, "restart_cost": 2.0}],
+            pools__1__nodes=2,
+            pools__1__market="spot",
+            pools__1__interruption_rate=0.25,
+        ),
+        2 * 2 * 4 + 0.25 * 2 * 2 * 2.0,
+    ),
+    # Stopping it costs what rejecting it costs, be it pinned or not.
+    "a running job is rejected": (
+        document(
+            [
+                {
+                    "modes": [mode(2)],
+                    "running": running("own1", 0, [1], False),
+                    "restart_cost": 1.0,
+                    "reject_cost": 0.5,
+                }
+            ]
+        ),
+        0.5,
     ),
     "no jobs": (document([]), 0.0),
 }

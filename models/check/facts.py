@@ -276,9 +276,7 @@ def _is_left_as_it_is(job: Job, segment: Segment) -> bool:
     )
 
 
-def _use(
-    facts: Facts, where: str, run: Run, job: Job, pool: Pool, way: Way, speed: float, is_kept: bool
-) -> Use:
+def _use(facts: Facts, where: str, run: Run, job: Job, pool: Pool, way: Way, speed: float, is_kept: bool) -> Use:
     """What a mode takes: models/README.md, Modes."""
     segment = run.segments[0]
     if way.gpus is None:

@@ -105,15 +105,9 @@ class Pool(Entity):
     billing_increment: Duration = describe(
         "a node's time is billed in whole increments from when it is switched on or rented; 0: by slots", 0.0
     )
-    boot_time: Duration = describe(
-        "time from renting or switching on until a node can be used, paid for", 0.0
-    )
-    slices_per_gpu: PositiveCount = describe(
-        "into how many equal slices a GPU can be shared; 1: no sharing", 1
-    )
-    nodes_on: Count = describe(
-        "nodes that are on at the start and need no boot (those with the lowest indices)", 0
-    )
+    boot_time: Duration = describe("time from renting or switching on until a node can be used, paid for", 0.0)
+    slices_per_gpu: PositiveCount = describe("into how many equal slices a GPU can be shared; 1: no sharing", 1)
+    nodes_on: Count = describe("nodes that are on at the start and need no boot (those with the lowest indices)", 0)
     market: Literal["on_demand", "spot"] = describe(
         "spot: nodes may be taken back; only jobs with spot: true run", "on_demand"
     )
@@ -202,9 +196,7 @@ class Job(Entity):
     modes: tuple[ModeEntry, ...] = describe("ways to run it; or give model and samples", ())
     model: Id | None = describe("model, whose throughputs make its modes", None)
     samples: PositiveNumber | None = describe("samples to train on, all epochs together", None)
-    sample_size: Size | None = describe(
-        "size of a sample as read from the dataset; none: nothing is read", None
-    )
+    sample_size: Size | None = describe("size of a sample as read from the dataset; none: nothing is read", None)
     speed_levels: tuple[Fraction, ...] = describe(
         "fractions of full speed it may be throttled to, so as to need less bandwidth", (1.0,), min_length=1
     )
@@ -215,7 +207,5 @@ class Job(Entity):
     reject_cost: Money | None = describe("what not running it costs; none: it must run", None)
     restart_cost: Money = describe("what stopping and starting it again costs", 0.0)
     spot: bool = describe("may run in spot pools", False)
-    value: tuple[ValueStep, ...] = describe(
-        "what it is worth, by time of completion; after the last step nothing", ()
-    )
+    value: tuple[ValueStep, ...] = describe("what it is worth, by time of completion; after the last step nothing", ())
     running: Running | None = describe("where it runs already, if it does", None)

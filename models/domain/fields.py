@@ -148,17 +148,13 @@ def parse_instant(text: str, start: datetime) -> float:
             "is not a time; write ISO 8601 such as 2026-01-12T18:00:00+01:00, or the time after start such as 6h"
         ) from None
     if instant.tzinfo is None:
-        raise ValueError(
-            f"has no time zone; write {instant.isoformat()}{start.isoformat()[19:]} if it is the start's"
-        )
+        raise ValueError(f"has no time zone; write {instant.isoformat()}{start.isoformat()[19:]} if it is the start's")
     if instant.utcoffset() != start.utcoffset():
         try:
             same = instant.astimezone(start.tzinfo).isoformat()
         except OverflowError:  # at the edge of the calendar
             same = "out of range"
-        raise ValueError(
-            f"is in another time zone than the instance's start; the same instant there is {same}"
-        )
+        raise ValueError(f"is in another time zone than the instance's start; the same instant there is {same}")
     return (instant - start) / timedelta(seconds=1)
 
 
@@ -176,9 +172,7 @@ def _read_time(value: object, info: ValidationInfo) -> float:
                 "is not a time; write ISO 8601 such as 2026-01-12T18:00:00+01:00, or the time after start such as 6h"
             ) from None
     if abs(seconds) > _LONGEST_TIME:
-        raise ValueError(
-            "is more than 100 years from start; write ISO 8601, or the time after start such as 6h"
-        )
+        raise ValueError("is more than 100 years from start; write ISO 8601, or the time after start such as 6h")
     return round(seconds, 6) + 0.0  # -0.0 becomes 0.0
 
 

@@ -25,9 +25,7 @@ def _read_start(value: object) -> object:
     try:
         instant = datetime.fromisoformat(value.strip())
     except ValueError:
-        raise ValueError(
-            "is not a time; write ISO 8601 with a zone such as 2026-01-12T18:00:00+01:00"
-        ) from None
+        raise ValueError("is not a time; write ISO 8601 with a zone such as 2026-01-12T18:00:00+01:00") from None
     if instant.tzinfo is None:
         raise ValueError(f"has no time zone; write {value.strip()}Z for UTC or add an offset such as +01:00")
     if instant.microsecond:

@@ -123,9 +123,7 @@ def modes_of(instance: Instance, job: Job) -> tuple[Mode, ...]:
             if (entry.pool != pool.id and entry.gpu != pool.gpu) or misfit(entry, pool, job):
                 continue
             runs_here = (
-                job.running is not None
-                and job.running.pool == pool.id
-                and job.running.mode == entry_name(entry)
+                job.running is not None and job.running.pool == pool.id and job.running.mode == entry_name(entry)
             )
             if pool.market == "spot" and not job.spot and not runs_here:
                 continue

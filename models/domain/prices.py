@@ -21,9 +21,7 @@ def _read_clock(value: object) -> float:
 Clock = Annotated[
     float,
     BeforeValidator(_read_clock),
-    WithJsonSchema(
-        {"type": "string", "pattern": "^([01]?[0-9]|2[0-3]):[0-5][0-9]$|^24:00$", "x-unit": "HH:MM"}
-    ),
+    WithJsonSchema({"type": "string", "pattern": "^([01]?[0-9]|2[0-3]):[0-5][0-9]$|^24:00$", "x-unit": "HH:MM"}),
     "clock",
 ]
 

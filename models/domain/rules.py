@@ -54,9 +54,7 @@ class Draft:
     @classmethod
     def of(cls, instance: Instance) -> Draft:
         """The draft of an instance all of whose records are valid."""
-        tables: dict[str, Any] = {
-            section: dict(enumerate(getattr(instance, section))) for section in SECTIONS
-        }
+        tables: dict[str, Any] = {section: dict(enumerate(getattr(instance, section))) for section in SECTIONS}
         names = {
             section: [(index, record.id) for index, record in tables[section].items()]
             for section in ("sites", "pools", "datasets", "jobs")
@@ -185,9 +183,7 @@ def predecessors_have_no_cycle(draft: Draft) -> Iterator[Fault]:
         if len(component) > 1 or graph.has_edge(start, start):
             edges = networkx.find_cycle(graph.subgraph(component), start)
             cycle = " -> ".join([*(edge[0] for edge in edges), edges[0][0]])
-            yield Fault(
-                "waits for itself", ("jobs", index[start], "after"), cycle, "remove one of these predecessors"
-            )
+            yield Fault("waits for itself", ("jobs", index[start], "after"), cycle, "remove one of these predecessors")
 
 
 def slots_divide_the_horizon(draft: Draft) -> Iterator[Fault]:
@@ -201,17 +197,13 @@ def slots_divide_the_horizon(draft: Draft) -> Iterator[Fault]:
         yield Fault(f"has more than {MAX_SLOTS} slots", ("horizon",), f"{slots:g} slots", "lengthen slot")
     elif abs(slots - round(slots)) > 1e-6 or round(slots) < 1:
         mend = f"{max(1, math.ceil(slots)) * draft.slot / 3600:g}h is whole"
-        yield Fault(
-            f"is not a whole number of slots of {draft.slot:g} s", ("horizon",), f"{draft.horizon:g} s", mend
-        )
+        yield Fault(f"is not a whole number of slots of {draft.slot:g} s", ("horizon",), f"{draft.horizon:g} s", mend)
 
 
 def the_grid_is_within_the_calendar(draft: Draft) -> Iterator[Fault]:
     """A slot has a length that can be meant, and so has the start, so that every slot has a date."""
     if draft.slot is not None and not draft.is_slot_sane:
-        yield Fault(
-            "is shorter than 1 ms or longer than a week", ("slot",), f"{draft.slot:g} s", "write 5m, say"
-        )
+        yield Fault("is shorter than 1 ms or longer than a week", ("slot",), f"{draft.slot:g} s", "write 5m, say")
     if draft.start is not None and not _FIRST_YEAR <= draft.start.year <= _LAST_YEAR:
         yield Fault(
             f"is not between the years {_FIRST_YEAR} and {_LAST_YEAR}",
@@ -238,9 +230,7 @@ def price_lists_have_an_entry_a_slot(draft: Draft) -> Iterator[Fault]:
         elif draft.slot and isinstance(draft.horizon, float | int):
             slots = draft.horizon / draft.slot
             if abs(slots - len(price)) > 0.5:
-                yield Fault(
-                    "does not have one price for each slot", path, f"{len(price)} prices", f"give {slots:.0f}"
-                )
+                yield Fault("does not have one price for each slot", path, f"{len(price)} prices", f"give {slots:.0f}")
 
 
 def pools_are_sound(draft: Draft) -> Iterator[Fault]:
@@ -396,9 +386,7 @@ def modes_are_sound(draft: Draft) -> Iterator[Fault]:
             problem = "has modes and a model" if job.modes else "has no modes and no model"
             yield Fault(problem, ("jobs", i, "modes"), None, "give modes, or model with samples")
         if job.model is not None and job.samples is None:
-            yield Fault(
-                "is needed with a model", ("jobs", i, "samples"), None, "add samples, all epochs together"
-            )
+            yield Fault("is needed with a model", ("jobs", i, "samples"), None, "add samples, all epochs together")
         if job.model is None and (job.samples is not None or job.sample_size is not None):
             name = "samples" if job.samples is not None else "sample_size"
             yield Fault("is of use only with a model", ("jobs", i, name), None, "add model, or remove it")
@@ -417,9 +405,7 @@ def modes_are_sound(draft: Draft) -> Iterator[Fault]:
             yield from _one_of(mode, "pool", "gpu", at)
             yield from _one_of(mode, "gpus", "share", at)
             if mode.slowdown != 1 and mode.share is None:
-                yield Fault(
-                    "holds for a share of a GPU only", (*at, "slowdown"), f"{mode.slowdown:g}", "remove it"
-                )
+                yield Fault("holds for a share of a GPU only", (*at, "slowdown"), f"{mode.slowdown:g}", "remove it")
             if mode.read_rate > 0 and job.dataset is None:
                 yield Fault(
                     "reads from no dataset",
@@ -499,9 +485,7 @@ def _entries(job: Job, draft: Draft) -> Iterator[tuple[int, ModeEntry]]:
 
     bad = set(_overflowing(job, draft))
     rows = tuple(
-        row
-        for i, row in draft.throughputs.items()
-        if i not in bad and (row.gpus is None) != (row.share is None)
+        row for i, row in draft.throughputs.items() if i not in bad and (row.gpus is None) != (row.share is None)
     )
     for k, entry in enumerate(entries_of(job, rows)):
         if _is_sound(entry):
@@ -514,9 +498,7 @@ def modes_fit_nodes(draft: Draft) -> Iterator[Fault]:
 
     if not draft.is_whole("pools", "datasets", "sites", "network", "throughputs"):
         return
-    used = {pool.site for pool in draft.pools.values()} | {
-        dataset.home for dataset in draft.datasets.values()
-    }
+    used = {pool.site for pool in draft.pools.values()} | {dataset.home for dataset in draft.datasets.values()}
     used |= {name for link in draft.network.values() for name in (link.source, link.target)}
     if not used <= draft.known("sites"):
         return  # a site that is misspelt would make more faults than there are
@@ -610,9 +592,7 @@ def running_jobs_are_somewhere(draft: Draft) -> Iterator[Fault]:
             )
             continue
         if 1.0 not in job.speed_levels:
-            yield Fault(
-                "lacks 1, full speed, at which a running job runs", ("jobs", i, "speed_levels"), None, "add 1"
-            )
+            yield Fault("lacks 1, full speed, at which a running job runs", ("jobs", i, "speed_levels"), None, "add 1")
         home = next((d.home for d in draft.datasets.values() if d.id == job.dataset), pool.site)
         links = {(link.source, link.target) for link in draft.network.values()}
         if entry.read_rate > 0 and home != pool.site and (home, pool.site) not in links:
@@ -621,9 +601,7 @@ def running_jobs_are_somewhere(draft: Draft) -> Iterator[Fault]:
         num_nodes = math.ceil((entry.gpus or 1) / pool.gpus_per_node)
         per_node = pool.gpus_per_node if num_nodes > 1 else (entry.gpus or 1)
         places = job.running.places
-        if len(places) != num_nodes or any(
-            len(set(p.gpus)) != per_node or len(p.gpus) != per_node for p in places
-        ):
+        if len(places) != num_nodes or any(len(set(p.gpus)) != per_node or len(p.gpus) != per_node for p in places):
             yield Fault(
                 f"mode {job.running.mode} takes {per_node} GPUs on {num_nodes} node(s)",
                 (*at, "places"),

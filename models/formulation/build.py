@@ -7,7 +7,7 @@ import gc
 import pyomo.environ as pyo
 
 from models.formulation import capacity, levels, objective, placement, precedence, rental, scheduling, storage
-from models.formulation.context import Context
+from models.formulation.context import Context, Form
 from models.starts import Starts
 
 VARIABLES = (
@@ -49,11 +49,11 @@ OBJECTIVE = objective.lowest_total_cost
 
 
 def build_model(
-    starts: Starts, node_pools: frozenset[int] = frozenset(), jobs: frozenset[int] | None = None
+    starts: Starts, node_pools: frozenset[int] = frozenset(), jobs: frozenset[int] | None = None, form: Form = "auto"
 ) -> pyo.ConcreteModel:
     """The formulation over these starts, of all jobs or of some. In the pools of `node_pools` every run is given its nodes and GPUs in the
-    model itself (see `placement`); in the others identical nodes are only counted."""
-    context = Context(starts, node_pools, jobs)
+    model itself (see `placement`); in the others identical nodes are only counted. The form is that of `levels`."""
+    context = Context(starts, node_pools, jobs, form)
     model = pyo.ConcreteModel(name=starts.instance.name)
     collecting = gc.isenabled()
     gc.disable()  # tens of thousands of small objects, none of them garbage: the build takes half the time

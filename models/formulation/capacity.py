@@ -13,34 +13,33 @@ def declare_nodes(model: pyo.ConcreteModel, context: Context) -> None:
     used = [p for p, rows in enumerate(context.rows_of_pool) if rows]
     model.POOL = pyo.Set(initialize=used, ordered=True)
     counts = {p: context.pools[p].available.sum(axis=0).tolist() for p in used}
-    model.n = pyo.Var(
-        model.POOL, model.SLOT, domain=pyo.NonNegativeIntegers, bounds=lambda _, p, t: (0, counts[p][t])
-    )
+    model.n = pyo.Var(model.POOL, model.SLOT, domain=pyo.NonNegativeIntegers, bounds=lambda _, p, t: (0, counts[p][t]))
 
 
 def runs_fit_on_usable_nodes(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""f[q,p,t] <= capacity[p,q] n[p,t] for all p, t, and resources q of a node: GPU slices, GPU memory, CPU cores, RAM"""
+    r"""taken[q,p,t] <= capacity[p,q] n[p,t] for all p, t, and resources q of a node: GPU slices, GPU memory, CPU cores, RAM"""
     rules = {}
     for p in model.POOL:
         for resource in context.resources(p):
             for t in model.SLOT:
-                taken = [model.f[resource.name, p, t], model.n[p, t]]
-                rules[p, resource.name, t] = linear([1.0, -resource.capacity], taken) <= 0
+                amounts, runs = context.taken.at(resource.name, p, t)
+                if runs:
+                    rules[p, resource.name, t] = linear([*amounts, -resource.capacity], [*runs, model.n[p, t]]) <= 0
     declare(model, "runs_fit_on_usable_nodes", rules)
 
 
 def a_node_has_room_for_one_large_run(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""f[large,p,t] <= n[p,t] for all p, t, where a run takes num_nodes[r] phi(slices[r] / slices of a node) of it
+    r"""taken[large,p,t] <= n[p,t] for all p, t, where a run takes num_nodes[r] phi(slices[r] / slices of a node) of it
 
     with phi(a) = 1 for a > 1/2, 1/2 for a = 1/2, else 0. A node holds one run of more than half, or two of a half, so
     the sum of phi over a node is at most 1: a dual feasible function of Fekete and Schepers (2001). It is implied
     for a plan on nodes, but not by the sums over the pool, and so tightens them. Only where it says more than the row of
     the slices: some run takes more than half of a node but not all of it.
     """
-    rules = {
-        (p, t): linear([1.0, -1.0], [model.f["large", p, t], model.n[p, t]]) <= 0
-        for p in model.POOL
-        if ("large", p) in model.QUANTITY
-        for t in model.SLOT
-    }
+    rules = {}
+    for p in model.POOL:
+        for t in model.SLOT if ("large", p) in context.quantities else ():
+            parts, runs = context.taken.at("large", p, t)
+            if runs:
+                rules[p, t] = linear([*parts, -1.0], [*runs, model.n[p, t]]) <= 0
     declare(model, "a_node_has_room_for_one_large_run", rules)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyomo.environ as pyo
@@ -15,6 +15,8 @@ from models import grid
 from models.domain.entities import Pool
 from models.domain.modes import Mode
 from models.starts import Starts
+
+Form = Literal["auto", "sums", "levels"]
 
 Start = tuple[int, int]
 """(row, slot)"""
@@ -67,8 +69,15 @@ class Context:
     """The starts of an instance as the formulation sees them."""
 
     def __init__(
-        self, starts: Starts, node_pools: frozenset[int] = frozenset(), jobs: frozenset[int] | None = None
+        self,
+        starts: Starts,
+        node_pools: frozenset[int] = frozenset(),
+        jobs: frozenset[int] | None = None,
+        form: Form = "auto",
     ):
+        self.form = form
+        self.taken: Any = None
+        """What is taken of each quantity in each slot: set by `levels.declare_levels`, read by every limit."""
         self.starts = starts
         self.instance = starts.instance
         self.rows = starts.rows

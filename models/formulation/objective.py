@@ -24,9 +24,7 @@ def lowest_total_cost(model: pyo.ConcreteModel, context: Context) -> None:
     terms: dict[str, Any] = {name: _of_starts(model, context, name) for name in START_TERMS}
     terms |= _of_nodes(model, context)
     jobs = context.instance.jobs
-    terms["rejection"] = linear(
-        [jobs[j].reject_cost for j in model.OPTIONAL], [model.z[j] for j in model.OPTIONAL]
-    )
+    terms["rejection"] = linear([jobs[j].reject_cost for j in model.OPTIONAL], [model.z[j] for j in model.OPTIONAL])
     terms["bandwidth"], terms["cache"], staged = _of_storage(model, context)
     terms["transfer"] = linear(
         [*terms["transfer"].linear_coefs, *staged.linear_coefs],

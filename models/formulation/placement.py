@@ -26,9 +26,7 @@ def declare_places(model: pyo.ConcreteModel, context: Context) -> None:
     model.NODE_POOL = pyo.Set(initialize=node_pools, ordered=True)
     nodes = [(p, i) for p in node_pools for i in range(context.pools[p].pool.nodes)]
     model.NODE = pyo.Set(initialize=nodes, dimen=2, ordered=True)
-    places = [
-        (r, t, i) for p in node_pools for r in context.rows_of_pool[p] for t, i in _nodes_of_row(context, r)
-    ]
+    places = [(r, t, i) for p in node_pools for r in context.rows_of_pool[p] for t, i in _nodes_of_row(context, r)]
     model.PLACE = pyo.Set(initialize=places, dimen=3, ordered=True)
     gpus = [
         (r, t, i, q)
@@ -113,9 +111,7 @@ def runs_fit_on_their_node(model: pyo.ConcreteModel, context: Context) -> None:
         for resource in context.resources(p):
             for t, starts in running.items():
                 for i in range(context.pools[p].pool.nodes):
-                    here = [
-                        (resource.use[r], model.y[r, s, i]) for r, s in starts if (r, s, i) in model.PLACE
-                    ]
+                    here = [(resource.use[r], model.y[r, s, i]) for r, s in starts if (r, s, i) in model.PLACE]
                     coefficients = [use for use, _ in here] + [-resource.capacity]
                     expression = linear(coefficients, [y for _, y in here] + [model.m[p, i, t]])
                     rules[p, resource.name, i, t] = expression <= 0
@@ -128,8 +124,7 @@ def a_run_takes_its_gpus(model: pyo.ConcreteModel, context: Context) -> None:
     for r, t, i, q in model.GPU:
         found[r, t, i].append(model.g[r, t, i, q])
     rules = {
-        key: linear([1.0] * len(gs) + [-float(max(1, context.rows[key[0]].mode.gpus))], [*gs, model.y[key]])
-        == 0
+        key: linear([1.0] * len(gs) + [-float(max(1, context.rows[key[0]].mode.gpus))], [*gs, model.y[key]]) == 0
         for key, gs in found.items()
     }
     declare(model, "a_run_takes_its_gpus", rules)
@@ -152,8 +147,7 @@ def runs_fit_on_their_gpu(model: pyo.ConcreteModel, context: Context) -> None:
                             model.y[r, s, i] if context.rows[r].mode.is_gang else model.g[r, s, i, q],
                         )
                         for r, s in starts
-                        if (r, s, i, q) in model.GPU
-                        or (context.rows[r].mode.is_gang and (r, s, i) in model.PLACE)
+                        if (r, s, i, q) in model.GPU or (context.rows[r].mode.is_gang and (r, s, i) in model.PLACE)
                     ]
                     if not here:
                         continue
@@ -161,9 +155,7 @@ def runs_fit_on_their_gpu(model: pyo.ConcreteModel, context: Context) -> None:
                     taken = [variable for _, variable in here]
                     rules[p, "slices", i, q, t] = linear(slices, taken) <= pool.slices_per_gpu
                     if pool.gpu_memory is not None:
-                        memory = [
-                            row.mode.memory_gb if row.mode.is_small else pool.gpu_memory for row, _ in here
-                        ]
+                        memory = [row.mode.memory_gb if row.mode.is_small else pool.gpu_memory for row, _ in here]
                         if sum(memory) > pool.gpu_memory:
                             rules[p, "memory", i, q, t] = linear(memory, taken) <= pool.gpu_memory
     declare(model, "runs_fit_on_their_gpu", rules)

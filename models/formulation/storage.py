@@ -39,22 +39,25 @@ def _most_bandwidth(context: Context, s: int) -> float:
 
 
 def readers_share_the_bandwidth(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""f[reading,s,t] <= B[s] for all s, t, where a run takes its link_rate[r] at its site"""
-    rules = {
-        (s, t): linear([1.0, -1.0], [model.f["reading", s, t], model.B[s]]) <= 0
-        for s in model.LINKED
-        for t in model.SLOT
-    }
+    r"""taken[reading,s,t] <= B[s] for all s, t, where a run takes its link_rate[r] at its site"""
+    rules = {}
+    for s in model.LINKED:
+        for t in model.SLOT:
+            rates, runs = context.taken.at("reading", s, t)
+            if runs:
+                rules[s, t] = linear([*rates, -1.0], [*runs, model.B[s]]) <= 0
     declare(model, "readers_share_the_bandwidth", rules)
 
 
 def readers_share_the_network(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""f[crossing,l,t] <= bandwidth[l] for all links l from home to site that have a bandwidth, t"""
+    r"""taken[crossing,l,t] <= bandwidth[l] for all links l from home to site that have a bandwidth, t"""
     index, rules = context.instance.site_index, {}
     for link in context.instance.network:
-        key = ("crossing", f"{index[link.source]}-{index[link.target]}")
-        for t in model.SLOT if key in model.QUANTITY else ():
-            rules[link.source, link.target, t] = linear([1.0], [model.f[*key, t]]) <= link.bandwidth
+        owner = f"{index[link.source]}-{index[link.target]}"
+        for t in model.SLOT if ("crossing", owner) in context.quantities else ():
+            rates, runs = context.taken.at("crossing", owner, t)
+            if runs:
+                rules[link.source, link.target, t] = linear(rates, runs) <= link.bandwidth
     declare(model, "readers_share_the_network", rules)
 
 

@@ -50,10 +50,7 @@ def check(instance: InstancePath, plan: PlanPath, as_json: AsJson = False) -> No
 
 
 def _document(report: Report) -> dict[str, object]:
-    listed = [
-        {"kind": v.kind, "where": v.where, "amount": v.amount, "message": v.message}
-        for v in report.violations
-    ]
+    listed = [{"kind": v.kind, "where": v.where, "amount": v.amount, "message": v.message} for v in report.violations]
     return {
         "status": "ok" if report.ok else "violated",
         "violations": listed,

@@ -78,9 +78,7 @@ def outcome_of(fault: BaseException) -> Outcome:
         case CannotPrint() | Unwritable():
             return _simple(Exit.INVALID, "unwritable", "cannot write", str(fault))
         case MemoryError():
-            return _simple(
-                Exit.DEFECT, "defect", "out of memory", "the instance needs more memory than there is"
-            )
+            return _simple(Exit.DEFECT, "defect", "out of memory", "the instance needs more memory than there is")
         case Defect():
             return _defect(str(fault))
     if _is_cannot_write(fault):

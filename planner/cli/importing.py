@@ -23,14 +23,10 @@ PHILLY_EPILOG = examples(
 
 @app.command(epilog=PHILLY_EPILOG, short_help="Make an instance from the Philly trace.")
 def philly(
-    trace: Annotated[
-        Path, typer.Argument(metavar="TRACE", help="CSV file of the trace.", show_default=False)
-    ],
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="CSV file of the trace.", show_default=False)],
     begin: Annotated[
         str,
-        typer.Option(
-            "--from", metavar="TIME", help="First submission, ISO 8601 as in the trace.", show_default=False
-        ),
+        typer.Option("--from", metavar="TIME", help="First submission, ISO 8601 as in the trace.", show_default=False),
     ],
     out: InstanceOut,
     hours: Annotated[float, typer.Option(metavar="H", help="Length of the window of submissions.")] = 24.0,

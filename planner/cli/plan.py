@@ -88,9 +88,7 @@ def plan(
         Path | None, typer.Option(metavar="DIR", help="Folder to write the plan to.", show_default=False)
     ] = None,
     as_json: AsJson = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No summary and no progress; only errors.")
-    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No summary and no progress; only errors.")] = False,
 ) -> None:
     """Make the cheapest plan for an instance, check it, and say how far from the optimum it can be.
 
@@ -120,9 +118,7 @@ def plan(
             raise typer.Exit(Exit.INTERRUPTED)
 
 
-def _solve(
-    problem: Instance, engine: str, limits: dict[str, Any], quiet: bool, hold: Callable[[], None]
-) -> Solution:
+def _solve(problem: Instance, engine: str, limits: dict[str, Any], quiet: bool, hold: Callable[[], None]) -> Solution:
     with live(problem.currency, quiet) as on_progress:
         # The solvers take a second to import; the progress line stands by then.
         from planner.engines.base import Limits

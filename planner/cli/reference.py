@@ -27,9 +27,7 @@ def _helps(command: Any, names: tuple[str, ...], parent: Any = None) -> list[tup
     import typer
 
     # The settings of the application (-h) reach the commands by their parent's context.
-    context = typer.Context(
-        command, info_name=names[-1], parent=parent, terminal_width=80, **command.context_settings
-    )
+    context = typer.Context(command, info_name=names[-1], parent=parent, terminal_width=80, **command.context_settings)
     found = [(names, "\n".join(line.rstrip() for line in command.get_help(context).splitlines()))]
     for name, child in getattr(command, "commands", {}).items():
         found += _helps(child, (*names, name), context)

@@ -18,9 +18,7 @@ EPILOG = examples(
 
 
 def schema(
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print the reference for people instead.")
-    ] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the reference for people instead.")] = False,
 ) -> None:
     """Print the JSON Schema of instances, or every field with its unit, default and meaning."""
     with failures():

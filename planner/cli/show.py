@@ -69,8 +69,6 @@ def show(
         facts = Facts(made, problem)
         if as_json:
             content = made.model_dump(mode="json")
-            output.document(
-                facts.document() | {key: content[key] for key in content if key not in facts.document()}
-            )
+            output.document(facts.document() | {key: content[key] for key in content if key not in facts.document()})
         else:
             output.show(details(facts, output.canvas(), by.value))

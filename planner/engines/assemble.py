@@ -126,9 +126,7 @@ def _storage(
             cached.append(CachedDataset(site=site.id, dataset=dataset.id, fraction=fraction))
             parts["cache"].append(dataset.size * fraction * site.storage.cache_price * storage.hours)
             if (dataset.home, site.id) in instance.links:
-                parts["transfer"].append(
-                    dataset.size * fraction * instance.links[dataset.home, site.id].price
-                )
+                parts["transfer"].append(dataset.size * fraction * instance.links[dataset.home, site.id].price)
     return tuple(cached), tuple(bandwidth)
 
 
@@ -186,9 +184,7 @@ def _color(items: list[_Item], node: int, num_gpus: int, places: dict[int, list[
         free = [gpu for gpu in range(num_gpus) if free_from[gpu] <= item.begin]
         gpus = item.fixed or tuple(free[: item.gpus])
         if len(gpus) < item.gpus or not set(gpus) <= set(free):
-            raise Defect(
-                f"node {node} has no {item.gpus} GPUs free for job(s) {item.jobs} in slot {item.begin}"
-            )
+            raise Defect(f"node {node} has no {item.gpus} GPUs free for job(s) {item.jobs} in slot {item.begin}")
         for gpu in gpus:
             free_from[gpu] = item.end
         for j in item.jobs:

@@ -39,9 +39,7 @@ def explain(instance: Instance, node_pools: frozenset[int], limits: Limits) -> I
         found += relax(starts, node_pools, limits, stated)
     if node_pools and not any(clash.what.startswith("nodes") for clash in found):
         names = ", ".join(instance.pools[p].id for p in sorted(node_pools))
-        found.append(
-            Clash("packing", f"the sums over the pools {names} fit, but no packing on their nodes exists")
-        )
+        found.append(Clash("packing", f"the sums over the pools {names} fit, but no packing on their nodes exists"))
     return Infeasible("no plan satisfies the instance", [*reasons, *found])
 
 
@@ -50,9 +48,7 @@ def _alone(instance: Instance, stretched: Starts, stated: int) -> Iterator[Clash
     for j, job in enumerate(instance.jobs):
         rows = [stretched.rows[r] for r in stretched.rows_of_job[j]]
         if not rows:
-            yield Clash(
-                f"job {job.id}", "finds no nodes that are available for as long as it runs", (job.id,)
-            )
+            yield Clash(f"job {job.id}", "finds no nodes that are available for as long as it runs", (job.id,))
             continue
         done = min(int(row.slots[0]) + row.duration for row in rows)
         limit = stated if job.deadline is None else min(stated, grid.deadline_slot(instance, job.deadline))
@@ -96,9 +92,7 @@ def _deadlines(starts: Starts, node_pools: frozenset[int], limits: Limits, state
         if answer.value(model.x[r, t]) > 0.5:
             job = instance.jobs[starts.rows[r].job]
             name = "deadline" if job.deadline is not None else "horizon"
-            clashes.append(
-                Clash(f"{name} of job {job.id}", f"{_hours(slots * instance.slot_h)} later", (job.id,))
-            )
+            clashes.append(Clash(f"{name} of job {job.id}", f"{_hours(slots * instance.slot_h)} later", (job.id,)))
     return clashes
 
 

@@ -97,9 +97,7 @@ class Search:
         """Tell how things stand; `incumbent` and `bound` are those of a solve under way."""
         costs = [cost for cost in (self.cost, incumbent) if cost is not None]
         bounds = [value for value in (self.dual_bound, bound) if value is not None]
-        progress = Progress(
-            phase, time.monotonic() - self.begun, min(costs, default=None), max(bounds, default=None)
-        )
+        progress = Progress(phase, time.monotonic() - self.begun, min(costs, default=None), max(bounds, default=None))
         self.trajectory.append(progress)
         if self.limits.on_progress is not None:
             self.limits.on_progress(progress)
@@ -158,16 +156,12 @@ def solve_exactly(search: Search) -> None:
         if not small:
             if unplaced and not search.is_proven():
                 names = ", ".join(starts.instance.pools[p].id for p in sorted(unplaced))
-                search.notes.append(
-                    f"packing on the nodes of {names} costs more than the pool-level bound knows"
-                )
+                search.notes.append(f"packing on the nodes of {names} costs more than the pool-level bound knows")
             return
         node_pools |= small
 
 
-def _relax(
-    search: Search, starts: Starts, model: Any, compiled: Compiled, node_pools: frozenset[int]
-) -> bool:
+def _relax(search: Search, starts: Starts, model: Any, compiled: Compiled, node_pools: frozenset[int]) -> bool:
     """The LP relaxation: a first bound, a plan by rounding, and starts fixed at 0; whether there is more to do.
 
     Reduced cost fixing: a plan with start s costs at least the LP's value plus the reduced cost of x[s], so where that
@@ -199,9 +193,7 @@ def _relax(
     search.report("rounded")
     if search.cost is not None:
         allowed = search.cost - answer.dual_bound + 1e-6 * max(1.0, abs(search.cost))
-        useless = (
-            model.x[key] for key in model.START if answer.reduced_costs.get(id(model.x[key]), 0.0) > allowed
-        )
+        useless = (model.x[key] for key in model.START if answer.reduced_costs.get(id(model.x[key]), 0.0) > allowed)
         compiled.fix_at_zero(useless)
     return not (search.is_proven() or search.is_out_of_time() or search.interrupted)
 
@@ -244,9 +236,7 @@ def _place_answer(search: Search, starts: Starts, model: Any, answer: Answer) ->
             chosen[starts.rows[r].job] = (r, t)
     said = {p: _node_cost_said(model, starts, answer, p) for p in model.POOL}
     left = search.left_s()
-    placed = place(
-        starts, chosen, said, time_limit_s=None if left is None else max(1.0, left), seed=search.limits.seed
-    )
+    placed = place(starts, chosen, said, time_limit_s=None if left is None else max(1.0, left), seed=search.limits.seed)
     schedule = placed.schedule
     costly = {p for p, cost in said.items() if node_cost(schedule.pools[p]) > cost + 1e-6 * max(1.0, cost)}
     costly |= {starts.rows[chosen[j][0]].pool for j in placed.homeless}

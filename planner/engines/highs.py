@@ -191,14 +191,10 @@ class Compiled:
             # Every variable of the formulation that costs less than nothing is bounded, so it is never unbounded.
             return Answer("infeasible", None, None, None)
         solution = highs.getSolution()
-        values: np.ndarray | None = (
-            np.array(solution.col_value, dtype=float) if solution.value_valid else None
-        )
+        values: np.ndarray | None = np.array(solution.col_value, dtype=float) if solution.value_valid else None
         if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
             values = best[0] if best and not relaxed else None
-        known = (
-            None if values is None else {id(v): x for v, x in zip(self.columns, values.tolist(), strict=True)}
-        )
+        known = None if values is None else {id(v): x for v, x in zip(self.columns, values.tolist(), strict=True)}
         objective = None
         if values is not None:
             objective = float(np.asarray(self.lp.col_cost_) @ values) + self.offset

@@ -47,9 +47,7 @@ def place(
     for j, (r, _) in chosen.items():
         by_pool[starts.rows[r].pool].append(j)
     for p in sorted(by_pool):
-        spots = _place_pool(
-            starts, p, {j: chosen[j] for j in by_pool[p]}, node_costs.get(p, 0.0), time_limit_s, seed
-        )
+        spots = _place_pool(starts, p, {j: chosen[j] for j in by_pool[p]}, node_costs.get(p, 0.0), time_limit_s, seed)
         for j in sorted(by_pool[p]):
             r, slot = chosen[j]
             if j in spots:
@@ -127,13 +125,9 @@ def node_cost(timeline: PoolTimeline) -> float:
     )
 
 
-def _exactly(
-    starts: Starts, p: int, chosen: Chosen, time_limit_s: float | None, seed: int
-) -> dict[int, Spot] | None:
+def _exactly(starts: Starts, p: int, chosen: Chosen, time_limit_s: float | None, seed: int) -> dict[int, Spot] | None:
     """The cheapest placement of a pool by HiGHS; None where the model is too large or has no answer in time."""
-    rows = [
-        starts.rows[r].only(starts.rows[r].slots == slot) for r, slot in (chosen[j] for j in sorted(chosen))
-    ]
+    rows = [starts.rows[r].only(starts.rows[r].slots == slot) for r, slot in (chosen[j] for j in sorted(chosen))]
     fixed = starts.with_rows(rows)
     context = Context(fixed, frozenset({p}))
     if num_places(context, p) > EXACT_PLACES:

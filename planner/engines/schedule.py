@@ -94,11 +94,7 @@ class Schedule:
         costs = row.costs[np.searchsorted(row.slots, slots)] + self._storage_cost(row, slots)
         if row.kept:
             spot = self._kept_spot(row)
-            return (
-                Step(r, 0, spot, float(costs[0]))
-                if np.isfinite(costs[0]) and self._is_free(row, spot)
-                else None
-            )
+            return Step(r, 0, spot, float(costs[0])) if np.isfinite(costs[0]) and self._is_free(row, spot) else None
         if not np.isfinite(costs).any():
             return None
         offer = self.pools[row.pool].offer(row.mode, slots)

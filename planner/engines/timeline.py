@@ -170,9 +170,7 @@ class PoolTimeline:
             per_node = self.pool.gpus_per_node if mode.is_gang else max(1, mode.gpus)
             self.whole[nodes, window] += sign * per_node
         if self.cores is not None:
-            self.cores[nodes, window] += sign * (
-                int(self.pool.cpu_cores or 0) if mode.is_gang else mode.cpu_cores
-            )
+            self.cores[nodes, window] += sign * (int(self.pool.cpu_cores or 0) if mode.is_gang else mode.cpu_cores)
         if self.ram is not None:
             self.ram[nodes, window] += sign * ((self.pool.ram or 0.0) if mode.is_gang else mode.ram_gb)
         self.count[nodes] += sign

@@ -144,9 +144,7 @@ class _Builder:
         if top is not None and isinstance(top.value, dict) and top.key is None:
             top.key = event.value
             if event.value in top.value:
-                self.fault(
-                    line, "is given twice", f"keep this one or the one in line {top.lines[event.value]}"
-                )
+                self.fault(line, "is given twice", f"keep this one or the one in line {top.lines[event.value]}")
             else:
                 top.lines[event.value] = line
         else:
@@ -157,9 +155,7 @@ class _Builder:
         if top is not None and isinstance(top.value, dict) and top.key is None:
             raise self.stop(line, "is a list or record where a field's name belongs", "check the brackets")
         if len(self.stack) >= MAX_DEPTH:
-            raise self.stop(
-                line, f"is nested more than {MAX_DEPTH} deep", "check the brackets; no field is so deep"
-            )
+            raise self.stop(line, f"is nested more than {MAX_DEPTH} deep", "check the brackets; no field is so deep")
         lines = self.document.lines[id(value)] = {}
         step = None if top is None else len(top.value) if isinstance(top.value, list) else top.key
         inner = _Open(value, lines, step)
@@ -169,9 +165,7 @@ class _Builder:
     def add(self, value: Any, line: int) -> None:
         self.num_nodes += 1
         if self.num_nodes > MAX_NODES:
-            raise self.stop(
-                line, f"has more than {MAX_NODES} entries", "use JSON, or a folder with CSV tables"
-            )
+            raise self.stop(line, f"has more than {MAX_NODES} entries", "use JSON, or a folder with CSV tables")
         if not self.stack:
             self.document.value = value
             return

@@ -81,9 +81,7 @@ class Drafting:
                 mend = suggest(key[:200], Instance.model_fields)
                 if "?" not in mend:
                     mend = "remove it; fields are " + ", ".join(Instance.model_fields)
-                self.faults.append(
-                    Fault("is not a field of an instance", (key,), show(self.document[key]), mend)
-                )
+                self.faults.append(Fault("is not a field of an instance", (key,), show(self.document[key]), mend))
         if "head" in self.unread:
             return
         raw = {name: self.document[name] for name in Head.model_fields if name in self.document}

@@ -27,20 +27,17 @@ _NUMBER = re.compile(r" (?:line|row) (\d+)$")
 _REFERENCE = re.compile(rf"\b({'|'.join(SECTIONS)})\[(\d+)\]")
 
 
-def faults_of(
-    error: ValidationError, record: type[Entity], at: Path, mend: str | None = None
-) -> Iterator[Fault]:
+def faults_of(error: ValidationError, record: type[Entity], at: Path, mend: str | None = None) -> Iterator[Fault]:
     """The faults of one record at a path; all with one way to mend them, where that is given."""
     seen: set[tuple[Path, str]] = set()
     details = error.errors(include_url=False)
+    details = [detail for detail in details if not _is_echo(detail, details, record)] or details
     misspelt = {
         (*_field_path(detail, record)[:-1], _meant(detail, record))
         for detail in details
         if detail["type"] == "extra_forbidden"
     }
     for detail in details:
-        if _is_echo(detail, details):
-            continue
         if detail["type"] == "missing" and _field_path(detail, record) in misspelt:
             continue
         path = _field_path(detail, record)
@@ -52,17 +49,32 @@ def faults_of(
 
 def _field_path(detail: ErrorDetails, record: type[Entity]) -> Path:
     """The path without what pydantic adds for the branches of a union."""
+    return _split(detail, record)[0]
+
+
+def _branch(detail: ErrorDetails, record: type[Entity]) -> str:
+    """Which branch of a union without a tag an error comes from."""
+    return _split(detail, record)[1]
+
+
+def _split(detail: ErrorDetails, record: type[Entity]) -> tuple[Path, str]:
     steps = detail["loc"]
     path: Path = ()
+    branch = ""
+    is_key = False
     for index, step in enumerate(steps):
         is_last = index == len(steps) - 1
-        if isinstance(step, int) or (is_last and detail["type"] in ("extra_forbidden", "missing")):
+        if isinstance(step, int) or is_key or (is_last and detail["type"] in ("extra_forbidden", "missing")):
             path += (step,)
+            is_key = False
             continue
         at = shapes.field_at(record, (*path, step))
         if at is not None and at[1] == step and not step.startswith("~"):
             path += (step,)
-    return path
+            is_key = shapes.is_dict(*at)
+        elif not step.startswith("~"):
+            branch = step
+    return path, branch
 
 
 def _meant(detail: ErrorDetails, record: type[Entity]) -> str | None:
@@ -72,24 +84,16 @@ def _meant(detail: ErrorDetails, record: type[Entity]) -> str | None:
     return mend.removeprefix("did you mean ")[:-1] if "?" in mend else None
 
 
-def _branch(detail: ErrorDetails) -> str:
-    """Which branch of a union without a tag an error comes from."""
-    for step in detail["loc"]:
-        if isinstance(step, str) and ("[" in step or step in ("int", "float")):
-            return step
-    return ""
-
-
-def _is_echo(detail: ErrorDetails, details: list[ErrorDetails]) -> bool:
+def _is_echo(detail: ErrorDetails, details: list[ErrorDetails], record: type[Entity]) -> bool:
     """Whether an error only repeats another: that of a branch not meant, a list short of its bad items."""
     kind, value = detail["type"], detail["input"]
     if kind == "too_short" and isinstance(value, list | tuple):
         return len(value) >= detail.get("ctx", {}).get("min_length", 1)
-    branch = _branch(detail)
+    branch = _branch(detail, record)
     if not branch:
         return False
     if branch.startswith("literal["):
-        return any(_branch(other) not in ("", branch) for other in details)
+        return any(_branch(other, record) not in ("", branch) for other in details)
     is_list_branch = branch.startswith("tuple[")
     holder = detail["loc"].index(branch)
     inputs = [other["input"] for other in details if other["loc"][:holder] == detail["loc"][:holder]]

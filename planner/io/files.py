@@ -70,9 +70,7 @@ def write_whole(path: Path, data: bytes) -> None:
         raise _failure(path, error) from error
 
 
-def write_folder_whole(
-    path: Path, files: Mapping[str, bytes], marker: str, replaceable: Collection[str] = ()
-) -> None:
+def write_folder_whole(path: Path, files: Mapping[str, bytes], marker: str, replaceable: Collection[str] = ()) -> None:
     """Write a folder: it is filled under another name, then takes its place; no part of it is ever seen.
 
     An existing folder is replaced only if it is empty, or has the file `marker` and nothing else but names in
@@ -106,9 +104,7 @@ def _refuse_others(path: Path, target: Path, marker: str, replaceable: set[str])
     others = sorted(name for name in names if name not in replaceable or not (target / name).is_file())
     if others:
         shown = ", ".join(show(name, 60) for name in others[:5]) + (", ..." if len(others) > 5 else "")
-        raise CannotWrite(
-            path, f"the folder holds other things ({shown}); move them or choose another folder"
-        )
+        raise CannotWrite(path, f"the folder holds other things ({shown}); move them or choose another folder")
 
 
 def _take_place(temporary: Path, target: Path) -> None:

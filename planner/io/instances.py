@@ -70,9 +70,7 @@ def _read_file(path: Path, document: Document, text: str) -> Instance:
         located = locate_json(text, _name(path))
     lacks_pools = any(fault.path == ("pools",) for fault in faults)
     if path.name == HEAD_FILE and lacks_pools and (path.parent / "pools.csv").exists():
-        raise refuse(
-            path, "is only a part of an instance: tables lie beside it", "give the folder that it is in"
-        )
+        raise refuse(path, "is only a part of an instance: tables lie beside it", "give the folder that it is in")
     raise InvalidInput(faults_module.placed(faults, _locate_in(located, _name(path))))
 
 
@@ -130,9 +128,7 @@ class _Folder:
         try:
             if not path.exists():
                 needed = ", ".join(name for name, info in Head.model_fields.items() if info.is_required())
-                others = [
-                    p.name for p in sorted(self.path.glob("instance.*")) if p.suffix in (*_YAML, *_JSON)
-                ]
+                others = [p.name for p in sorted(self.path.glob("instance.*")) if p.suffix in (*_YAML, *_JSON)]
                 mend = f"rename {show(others[0])}" if others else f"add it with {needed} and sites"
                 raise refuse(self.where(HEAD_FILE), "is missing from the folder", mend)
             document = load_yaml(read_text(path, YAML_LIMIT), self.where(HEAD_FILE))
@@ -198,18 +194,11 @@ class _Folder:
                 self.faults.append(Fault("names no job", ("modes", k, "job"), None, mend, where))
             elif name is not None and "jobs" not in self.unread and "id" not in self.tables["jobs"].missing:
                 mend = draft.suggest(name[:200], index)
-                self.faults.append(
-                    Fault("there is no such name in jobs", ("modes", k, "job"), name, mend, where)
-                )
+                self.faults.append(Fault("there is no such name in jobs", ("modes", k, "job"), name, mend, where))
 
     def _locate(self, path: FieldPath) -> tuple[str, int]:
         section = str(path[0]) if path else ""
-        if (
-            len(path) > 3
-            and section == "jobs"
-            and path[2] == "modes"
-            and (path[1], path[3]) in self.mode_rows
-        ):
+        if len(path) > 3 and section == "jobs" and path[2] == "modes" and (path[1], path[3]) in self.mode_rows:
             return self._row("modes", self.mode_rows[int(path[1]), int(path[3])])
         if section in self.tables:
             table = self.tables[section]

@@ -65,7 +65,7 @@ class ImportReport:
         ]
 
 
-def parse_pools(text: str, site: str, *, is_cloud: bool = False, flag: str = "nodes") -> list[dict[str, Any]]:
+def parse_pools(text: str, site: str, *, is_cloud: bool = False, flag: str = "--nodes") -> list[dict[str, Any]]:
     """Pool records from `v100:8x200,p100:4x100`: GPU type, GPUs a node, nodes."""
     pools: list[dict[str, Any]] = []
     faults: list[Fault] = []
@@ -116,7 +116,7 @@ def import_philly(
     _check_numbers(hours, jobs, max_hours, due_factors, weight_per_gpu, share_below_hours, slot)
     reference_speed = gpu_type(reference).speed
     pools = parse_pools(nodes, "on-prem")
-    pools += parse_pools(cloud, "cloud", is_cloud=True, flag="cloud") if cloud else []
+    pools += parse_pools(cloud, "cloud", is_cloud=True, flag="--cloud") if cloud else []
     rows = _read(Path(path))
     _check_cluster(rows, cluster, Path(path))
     frame, dropped = _select(rows, cluster, begin, hours, max_hours, _most_gpus(pools), jobs)
@@ -172,7 +172,7 @@ def _begin(since: str | datetime) -> datetime:
             since = datetime.fromisoformat(since.strip())
         except ValueError:
             mend = "write ISO 8601 such as 2017-10-09T06:00:00"
-            raise InvalidInput([Fault("is not a time", ("since",), show(since), mend)]) from None
+            raise InvalidInput([Fault("is not a time", ("--from",), show(since), mend)]) from None
     begin = since.replace(tzinfo=UTC) if since.tzinfo is None else since.astimezone(UTC)
     return begin.replace(microsecond=0)
 
@@ -187,7 +187,7 @@ def _check_numbers(
     slot: float,
 ) -> None:
     faults = []
-    for name, number in (("hours", hours), ("max_hours", max_hours), ("slot", slot)):
+    for name, number in (("--hours", hours), ("--max-hours", max_hours), ("slot", slot)):
         if not (math.isfinite(number) and number > 0):
             faults.append(Fault("is not a number above 0", (name,), f"{number:g}", "give a positive one"))
     for name, number in (("weight_per_gpu", weight_per_gpu), ("share_below_hours", share_below_hours)):
@@ -195,11 +195,9 @@ def _check_numbers(
             faults.append(Fault("is not a number from 0", (name,), f"{number:g}", "give 0 or more"))
     low, high = due_factors
     if not (0 < low <= high and math.isfinite(high)):
-        faults.append(
-            Fault("is not a range above 0", ("due_factors",), f"{low:g} to {high:g}", "such as 1.5 to 5")
-        )
+        faults.append(Fault("is not a range above 0", ("due_factors",), f"{low:g} to {high:g}", "such as 1.5 to 5"))
     if jobs is not None and jobs < 1:
-        faults.append(Fault("is less than 1", ("jobs",), str(jobs), "leave it out to keep all"))
+        faults.append(Fault("is less than 1", ("--jobs",), str(jobs), "leave it out to keep all"))
     if faults:
         raise InvalidInput(faults)
 
@@ -233,9 +231,7 @@ def _check_cluster(rows: pd.DataFrame, cluster: str | None, path: Path) -> None:
             # Not close to any: those with most jobs are the likely ones.
             most = rows["cluster"].value_counts().index[:8]
             mend = "those with most jobs: " + ", ".join(show(name, 40) for name in most)
-        raise InvalidInput(
-            [Fault("is not a cluster of the trace", ("cluster",), show(cluster), mend, str(path))]
-        )
+        raise InvalidInput([Fault("is not a cluster of the trace", ("--cluster",), show(cluster), mend, str(path))])
 
 
 def _select(
@@ -292,19 +288,15 @@ def _nothing_left(
         spans = f"its jobs were submitted from {times.min().isoformat()} to {times.max().isoformat()}"
     counts = ", ".join(f"{why} {count}" for why, count in dropped.items()) or "the file has no rows"
     window = f"{hours:g} h from {begin:%Y-%m-%dT%H:%M:%S}"
-    problem = (
-        f"no job is left of {f'cluster {show(cluster)}' if cluster is not None else 'the trace'} ({counts})"
-    )
-    return Fault(problem, ("since",), window, f"move the window: {spans}")
+    problem = f"no job is left of {f'cluster {show(cluster)}' if cluster is not None else 'the trace'} ({counts})"
+    return Fault(problem, ("--from",), window, f"move the window: {spans}")
 
 
 def _most_gpus(pools: Sequence[dict[str, Any]]) -> int:
     return max(int(pool["gpus_per_node"]) * int(pool["nodes"]) for pool in pools)
 
 
-def _modes(
-    gpus: int, duration: float, pools: Sequence[dict[str, Any]], reference_speed: float
-) -> list[dict[str, Any]]:
+def _modes(gpus: int, duration: float, pools: Sequence[dict[str, Any]], reference_speed: float) -> list[dict[str, Any]]:
     """Whole-GPU modes on every type: as asked for, and on half and double the GPUs if that is several."""
     counts = [gpus] if gpus == 1 else [math.ceil(gpus / 2), gpus, 2 * gpus]
     alone = speed_up(_SCALING, gpus)
@@ -340,7 +332,7 @@ def _assumptions(
         f" slower by U(1, 11) or U(1, 5) % ({drawn}).",
         f"Due: release + U({due_factors[0]:g}, {due_factors[1]:g}) x the fastest duration ({drawn}).",
         f"An hour of tardiness costs {weight_per_gpu:g} USD for each GPU asked for.",
-        "An owned node costs the lowest spot price listed for its type; energy 0.17 USD/kWh, half at night.",
+        "An owned node costs the lowest price listed for its type; energy 0.17 USD/kWh, half of it at night.",
         "Memory, CPU cores and data are not in the trace, so nothing of them limits the plan.",
     ]
     if cloud:

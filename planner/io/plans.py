@@ -37,9 +37,7 @@ def read_plan(path: str | Path) -> Plan:
     if document.faults:
         raise InvalidInput(document.faults)
     if not isinstance(document.value, dict):
-        raise refuse(
-            where, "is not a plan", "give a plan.json, or the folder that it is in", show(document.value)
-        )
+        raise refuse(where, "is not a plan", "give a plan.json, or the folder that it is in", show(document.value))
     try:
         return Plan.model_validate(document.value)
     except ValidationError as error:

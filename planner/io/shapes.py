@@ -182,12 +182,16 @@ def may_be_list(record: type[Entity], name: str) -> bool:
 
 
 @cache
+def is_dict(record: type[Entity], name: str) -> bool:
+    """Whether a field holds values by a name."""
+    return get_origin(record.model_fields[name].annotation) is dict
+
+
+@cache
 def choices(record: type[Entity], name: str) -> tuple[str, ...]:
     """The words that a field may hold."""
     annotation = record.model_fields[name].annotation
-    return tuple(
-        word for part in _parts(annotation) if get_origin(part) is Literal for word in get_args(part)
-    )
+    return tuple(word for part in _parts(annotation) if get_origin(part) is Literal for word in get_args(part))
 
 
 def field_at(record: type[Entity], path: tuple[str | int, ...]) -> tuple[type[Entity], str] | None:

@@ -148,9 +148,7 @@ def _header(table: Table, row: int, titles: list[str]) -> list[Column | None]:
         if len(titles) == 1 and any(sign in titles[0] for sign in ";\t|"):
             table.fault(row, "does not separate its columns by commas", "save it with commas", value)
         else:
-            table.fault(
-                row, "does not name columns", f"let the first row name them: {', '.join(known)}", value
-            )
+            table.fault(row, "does not name columns", f"let the first row name them: {', '.join(known)}", value)
         return []
     if len(titles) > _MOST_COLUMNS:
         table.fault(row, "has too many columns", f"columns are {', '.join(known)}", str(len(titles)))
@@ -160,13 +158,9 @@ def _header(table: Table, row: int, titles: list[str]) -> list[Column | None]:
             table.fault(row, "names a column twice", "keep one of them", show(title))
             columns[place] = None
         elif column is None:
-            table.fault(
-                row, "is not a column of this table", _instead(table.section, title, known), show(title)
-            )
+            table.fault(row, "is not a column of this table", _instead(table.section, title, known), show(title))
         elif len(column.steps) > 1 and column.steps[0] in titles:
-            table.fault(
-                row, f"fills {column.steps[0]}, which has a column too", "keep one of them", show(title)
-            )
+            table.fault(row, f"fills {column.steps[0]}, which has a column too", "keep one of them", show(title))
             columns[place] = None
     for name in _needed(table.section):
         if not any(column is not None and column.steps[0] == name for column in columns):
@@ -191,9 +185,7 @@ def _row(table: Table, row: int, cells: list[str], columns: list[Column | None])
     is_ragged = len(cells) != len(columns)
     if is_ragged:
         mend = "quote cells that hold commas; give each row a cell for each column"
-        table.fault(
-            row, f"does not have the {len(columns)} cells of the header", mend, f"{len(cells)} cells", index
-        )
+        table.fault(row, f"does not have the {len(columns)} cells of the header", mend, f"{len(cells)} cells", index)
     for cell, column in zip(cells, columns, strict=False):
         if not cell or column is None:
             continue
@@ -218,9 +210,7 @@ def _row(table: Table, row: int, cells: list[str], columns: list[Column | None])
 def table_bytes(section: str, records: list[dict[str, Any]]) -> bytes:
     """A table with the columns that some record fills, and those that every row must have."""
     needed = _needed(section)
-    used = [
-        name for name in columns_of(section) if name in needed or any(name in record for record in records)
-    ]
+    used = [name for name in columns_of(section) if name in needed or any(name in record for record in records)]
     record_type = TABLES[section]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -71,9 +71,7 @@ def read_text(path: Path, limit: int) -> str:
             kind = "is a folder" if stat.S_ISDIR(status.st_mode) else "is not a file"
             raise refuse(path, kind, "give a file")
         if status.st_size > limit:
-            raise refuse(
-                path, f"is larger than {limit // MIB} MiB", _smaller(path), f"{status.st_size / MIB:.0f} MiB"
-            )
+            raise refuse(path, f"is larger than {limit // MIB} MiB", _smaller(path), f"{status.st_size / MIB:.0f} MiB")
         with open(path, "rb") as file:
             head = file.read(_HEAD)
             _refuse_foreign(path, head)

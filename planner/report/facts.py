@@ -36,9 +36,7 @@ def damage(plan: Plan) -> list[Fault]:
     stretches += [(("nodes_on", k), interval) for k, interval in enumerate(plan.nodes_on)]
     for path, stretch in stretches:
         if not 0 <= stretch.start_slot < stretch.end_slot <= MOST_SLOTS:
-            faults.append(
-                Fault("is not a stretch of slots", path, f"{stretch.start_slot} to {stretch.end_slot}", mend)
-            )
+            faults.append(Fault("is not a stretch of slots", path, f"{stretch.start_slot} to {stretch.end_slot}", mend))
     if not faults:
         try:
             Clock(plan.start, plan.slot_s).at(max([stretch.end_slot for _, stretch in stretches], default=0))

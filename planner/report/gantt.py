@@ -76,9 +76,7 @@ def _label_width(facts: Facts, canvas: Canvas, view: View) -> int:
 
 def _last_node(plan: Plan, pool: str) -> int:
     nodes = [interval.node for interval in plan.nodes_on if interval.pool == pool]
-    return max(
-        [*nodes, *(place.node for segment in _segments(plan, pool) for place in segment.places)], default=0
-    )
+    return max([*nodes, *(place.node for segment in _segments(plan, pool) for place in segment.places)], default=0)
 
 
 def _bar(facts: Facts, run: Run, segment: Segment, text: str, detail: str = "") -> Bar:
@@ -108,9 +106,7 @@ def _by_pool(facts: Facts, canvas: Canvas, axis: Axis, indent: int, max_lanes: i
             lines.append(row.text(" " * indent))
         hidden = sum(len(bars_of_row) for bars_of_row in rows[len(shown) :])
         if hidden:
-            lines.append(
-                Text(" " * indent + f"and {count(hidden, 'run')} more; `planner show` draws them all", FAINT)
-            )
+            lines.append(Text(" " * indent + f"and {count(hidden, 'run')} more; `planner show` draws them all", FAINT))
     return lines
 
 

@@ -56,9 +56,7 @@ def details(facts: Facts, canvas: Canvas, view: View) -> Iterator[RenderableType
         yield Text("")
         yield storage
     if facts.instance is None:
-        yield Text(
-            "\nWithout the instance, rented pools and due dates are not known; give --instance.", style="dim"
-        )
+        yield Text("\nWithout the instance, rented pools and due dates are not known; give --instance.", style="dim")
 
 
 def jobs_sentence(facts: Facts) -> str:

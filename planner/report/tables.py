@@ -36,9 +36,7 @@ def table(title: str, columns: Sequence[str], canvas: Canvas) -> Table:
     )
     for heading in columns:
         is_right = heading.startswith(">")
-        made.add_column(
-            canvas.name(heading.lstrip(">")), justify="right" if is_right else "left", overflow="fold"
-        )
+        made.add_column(canvas.name(heading.lstrip(">")), justify="right" if is_right else "left", overflow="fold")
     return made
 
 
@@ -59,9 +57,7 @@ def cost_table(facts: Facts, canvas: Canvas) -> Table:
     made.add_section()
     free = [term for term, amount in plan.costs.items() if not amount]
     note = f"nothing for {', '.join(term.replace('_', ' ') for term in free)}" if free else ""
-    made.add_row(
-        Text("total", style="bold"), Text(number(plan.cost), style="bold"), "", cell(note, canvas, "dim")
-    )
+    made.add_row(Text("total", style="bold"), Text(number(plan.cost), style="bold"), "", cell(note, canvas, "dim"))
     return made
 
 
@@ -195,9 +191,7 @@ def node_table(facts: Facts, canvas: Canvas) -> Table:
         canvas,
     )
     order = {pool: k for k, pool in enumerate(facts.pools)}
-    for (pool, first, last), intervals in sorted(
-        groups.items(), key=lambda item: (order[item[0][0]], item[0][1:])
-    ):
+    for (pool, first, last), intervals in sorted(groups.items(), key=lambda item: (order[item[0][0]], item[0][1:])):
         kind = "unknown" if facts.cloud_pools is None else "rented" if pool in facts.cloud_pools else "owned"
         made.add_row(
             cell(pool, canvas),
@@ -224,9 +218,7 @@ def storage_table(facts: Facts, canvas: Canvas) -> Table | None:
             for entry in plan.cached
             if entry.site == site
         ]
-        made.add_row(
-            cell(site, canvas), f"{bought.get(site, 0):,.6g} MB/s", cell(", ".join(datasets), canvas)
-        )
+        made.add_row(cell(site, canvas), f"{bought.get(site, 0):,.6g} MB/s", cell(", ".join(datasets), canvas))
     return made
 
 

@@ -17,7 +17,8 @@ sites:
   - {id: cloud, kind: cloud, storage: {points: [{mb_s: 100, price: 1}], cache_capacity: 2 TB}}
 pools:
   - {id: p1, site: dc, gpu: A100, gpus_per_node: 8, nodes: 2, price: 4 USD/h}
-  - {id: p2, site: cloud, gpu: H100, gpus_per_node: 8, nodes: 4, price: 12 USD/h, unavailable: [{since: 1h, until: 2h}]}
+  - {id: p2, site: cloud, gpu: H100, gpus_per_node: 8, nodes: 4, price: 12 USD/h,
+     unavailable: [{since: 1h, until: 2h}]}
 datasets:
   - {id: d1, size: 100GB, home: dc}
 network:
@@ -49,7 +50,11 @@ cache_levels: 4
 sites:
   - id: dc
     kind: on_prem
-    energy_price: {default: 0.18 EUR/kWh, windows: [{since: 22:00, until: 6:00, price: 0.11 EUR/kWh}, {since: 0:00, until: 24:00, price: 0.3}]}
+    energy_price:
+      default: 0.18 EUR/kWh
+      windows:
+        - {since: 22:00, until: 6:00, price: 0.11 EUR/kWh}
+        - {since: 0:00, until: 24:00, price: 0.3}
     storage:
       points: [{mb_s: 150 MB/s, price: 0.31}, {mb_s: 300 MB/s, price: 0.46}, {mb_s: 600 MB/s, price: 0.76}]
       bandwidth_cap: 0.55 GB/s
@@ -61,11 +66,12 @@ sites:
     energy_price: [0.1, 0.2, 0.3, 0.1, 0.2, 0.3]
     storage: {tariff: [{fixed: 1 EUR/h, per_mb_s: 0.001}, {fixed: 2}], cache_capacity: 1TB}
 pools:
-  - {id: '007', site: dc, gpu: A100, gpus_per_node: 8, nodes: 3, price: 4.1, gpu_memory: 80GiB, cpu_cores: 64, ram: 1TB,
-     gpu_power: 350W, boot_time: 90s, slices_per_gpu: 4, nodes_on: 2,
-     unavailable: [{since: 1h, until: '2026-03-29T01:30:00.25-03:30', nodes: [0, 2]}, {since: -1h, until: 10m, nodes: 1},
-                   {since: 100m, until: 2h}]}
-  - {id: 'NA', site: 'yes', gpu: '1e3', gpus_per_node: 4, nodes: 10, price: {default: 9.99 EUR/h, windows: [{since: 8:30, until: 18:00, price: 12.01}]},
+  - {id: '007', site: dc, gpu: A100, gpus_per_node: 8, nodes: 3, price: 4.1, gpu_memory: 80GiB,
+     cpu_cores: 64, ram: 1TB, gpu_power: 350W, boot_time: 90s, slices_per_gpu: 4, nodes_on: 2,
+     unavailable: [{since: 1h, until: '2026-03-29T01:30:00.25-03:30', nodes: [0, 2]},
+                   {since: -1h, until: 10m, nodes: 1}, {since: 100m, until: 2h}]}
+  - {id: 'NA', site: 'yes', gpu: '1e3', gpus_per_node: 4, nodes: 10,
+     price: {default: 9.99 EUR/h, windows: [{since: 8:30, until: 18:00, price: 12.01}]},
      billing_increment: 1h, market: spot, interruption_rate: 0.05/h}
   - {id: 'a;b', site: 'yes', gpu: '[x]', gpus_per_node: 1, nodes: 1, price: [1, 2, 3, 4, 5, 6.7 EUR/h]}
 datasets:
@@ -96,13 +102,18 @@ jobs:
     restart_cost: 1
     spot: true
     value: [{by: 1h, value: 10}, {by: 90m, value: 3.3 EUR}]
-  - {id: 'ünï;códe', dataset: '=1+1', model: 'm, "quoted"', samples: 12345678, sample_size: 0.1MB, after: ['-']}
+  - {id: 'ünï;códe', dataset: '=1+1', model: 'm, "quoted"', samples: 12345678, sample_size: 0.1MB,
+     after: ['-']}
   - {id: '"', modes: [{pool: 'a;b', gpus: 1, duration: 10m}], after: ['-', 'ünï;códe']}
   - {id: '[', modes: [{pool: 'a;b', gpus: 1, duration: 10m}], after: ['"']}
   - {id: z, modes: [{pool: '007', gpus: 1, duration: 10m}], after: ['[']}
   - id: running
     modes: [{id: r, gpu: A100, gpus: 16, duration: 1h}]
-    running: {mode: r, pool: '007', places: [{node: 0, gpus: [0, 1, 2, 3, 4, 5, 6, 7]}, {node: 1, gpus: [7, 6, 5, 4, 3, 2, 1, 0]}], movable: true}
+    running:
+      mode: r
+      pool: '007'
+      places: [{node: 0, gpus: [0, 1, 2, 3, 4, 5, 6, 7]}, {node: 1, gpus: [7, 6, 5, 4, 3, 2, 1, 0]}]
+      movable: true
 """
 
 

@@ -1,4 +1,4 @@
-"""Files that are huge, binary or in other encodings, and paths that are no files: refused at once, with a reason."""
+"""Files that are huge, binary or in other encodings, and paths that are no files: refused with reasons."""
 
 from __future__ import annotations
 
