@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import lru_cache
 
@@ -26,7 +27,7 @@ def price_by_slot(instance: Instance, price: Price, num_slots: int) -> np.ndarra
     offset = (instance.start - midnight).total_seconds()
     # Within a day the price is constant between clock edges; slots are cut at each of them.
     edges = sorted({0.0, DAY_S, *(w.since for w in price.windows), *(w.until for w in price.windows)})
-    pieces = [(a, b, _price_at(price, a)) for a, b in zip(edges, edges[1:], strict=False)]
+    pieces = [(a, b, _price_at(price, a)) for a, b in itertools.pairwise(edges)]
     day_total = math.fsum((b - a) * value for a, b, value in pieces)
 
     def spent(seconds: float) -> float:
@@ -137,7 +138,7 @@ def tariff_pieces(site: Site) -> tuple[tuple[float, float], ...]:
     if len(points) == 1:
         points.insert(0, (0.0, 0.0))
     pieces = []
-    for (b0, p0), (b1, p1) in zip(points, points[1:], strict=False):
+    for (b0, p0), (b1, p1) in itertools.pairwise(points):
         beta = (p1 - p0) / (b1 - b0)
         pieces.append((max(0.0, p0 - beta * b0), beta))
     return tuple(pieces)

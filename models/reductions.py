@@ -43,10 +43,11 @@ def without_dominated_modes(starts: Starts) -> Starts:
 
     Let row a take, in the same pool, no more of anything than row b (nodes, slices, memory, cores, RAM, link rate, busy
     GPUs, volume read over a priced link) and no more slots. In any plan, replace a start of b by the start of a in the
-    same slot on (some of) the same GPUs: it occupies a subset of what b occupied, so every other run still fits; it completes
-    no later, so deadlines, successors, tardiness and value are no worse; its energy, transfer and interruption cost
-    no more; and the same node-on intervals serve. So some optimal plan never uses b. Of equal rows the first is kept.
-    The argument needs that a can start wherever b can, so a row b with a start that a lacks is kept.
+    same slot on (some of) the same GPUs: it occupies a subset of what b occupied, so every other run still fits;
+    it completes no later, so deadlines, successors, tardiness and value are no worse; its energy, transfer and
+    interruption cost no more; and the same node-on intervals serve. So some optimal plan never uses b. Of equal
+    rows the first is kept. The argument needs that a can start wherever b can, so a row b with a start that a
+    lacks is kept.
     """
     kept: list[Row] = []
     for indices in starts.rows_of_job:

@@ -53,11 +53,11 @@ class NodeRules:
 def cheapest_intervals(rules: NodeRules, node: int, busy: np.ndarray) -> list[tuple[int, int]]:
     """On-intervals [begin, end) of a node that cover its busy slots at the lowest cost.
 
-    Dynamic programming over the busy stretches: the best cover of the first j ends with an interval over stretches i..j-1.
-    An interval ends with its last stretch, and the next begins at least a slot later. It begins a boot before its first one, or up to a block less one slot earlier
-    (another phase of the blocks may be cheaper under prices that change; a whole block earlier never is), or at
-    slot 0 on a node that is on at the start. The caller has seen to it that a boot fits before every stretch that cannot
-    be reached by staying on.
+    Dynamic programming over the busy stretches: the best cover of the first j ends with an interval over stretches
+    i..j-1. An interval ends with its last stretch, and the next begins at least a slot later. It begins a boot
+    before its first one, or up to a block less one slot earlier (another phase of the blocks may be cheaper under
+    prices that change; a whole block earlier never is), or at slot 0 on a node that is on at the start. The caller
+    has seen to it that a boot fits before every stretch that cannot be reached by staying on.
     """
     edges = np.flatnonzero(np.diff(np.concatenate([[0], busy.astype(np.int8), [0]])))
     stretches = [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]

@@ -152,9 +152,9 @@ def _rows_of_mode(
     running = job.running
     pool = instance.pools[mode.pool]
     is_current = running is not None and (running.mode, running.pool, 1.0) == (mode.name, pool.id, mode.speed)
-    if is_current and running is not None and last >= 0:
-        if nodes.are_free([place.node for place in running.places], mode.duration):
-            yield from _rows_at_slots(instance, j, mode, np.zeros(1, dtype=int), energy, kept=True)
+    own = [place.node for place in running.places] if running is not None and is_current else []
+    if own and last >= 0 and nodes.are_free(own, mode.duration):
+        yield from _rows_at_slots(instance, j, mode, np.zeros(1, dtype=int), energy, kept=True)
     if running is not None and not running.movable:
         return
     if pool.market == "spot" and not job.spot:

@@ -185,7 +185,8 @@ def _parse_duration(text: str) -> float | None:
 
 
 def write(value: float, kind: Kind, currency: str | None = None) -> str:
-    """A spelling of `value` that `parse` reads back to exactly the same number: 3.5 h, not 12600 s; else the shortest."""
+    """A spelling of `value` that `parse` reads back to exactly the same number: 3.5 h, not 12600 s; else the
+    shortest."""
     best: str | None = None
     for unit in kind.display:
         times, by = _scale(unit, kind.unit)

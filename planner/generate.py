@@ -16,7 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from models.domain import Instance
-from models.domain.modes import modes_of
+from models.domain.modes import modes_of, slots_of
 from models.domain.rules import suggest
 from models.errors import Fault, InvalidInput
 from models.grid import price_by_slot
@@ -39,7 +39,7 @@ FamilyName = Literal["mixed", "compute", "contended"]
 SLOT_S = 1800.0
 WINDOW_S = 96 * SLOT_S
 """From the first release to the last due date."""
-_SHORTEST_S = 60.0
+_SHORTEST_S = 1200.0
 _LOAD_TOLERANCE = 0.02
 _MAX_JOBS, _MAX_NODES = 100_000, 100_000
 
@@ -182,6 +182,7 @@ class _Draft:
     dataset: str | None = None
     fastest_s: float = 0.0
     release: float = 0.0
+    due: float = 0.0
 
 
 def _owned_gpus(pools: list[dict[str, Any]]) -> int:
@@ -275,9 +276,16 @@ def _set_times(
         for _ in range(100):
             factor = math.sqrt(low * high)
             low, high = (factor, high) if load_at(factor) < target else (low, factor)
-    for draft, length, at, size in zip(drafts, lengths(factor), where, slack, strict=True):
-        draft.fastest_s = float(length)
-        draft.release = 60.0 * math.floor(float(at) * max(0.0, WINDOW_S - float(length) * float(size)) / 60.0)
+    for draft, length, at in zip(drafts, lengths(factor), where, strict=True):
+        seconds = float(length)
+        draft.fastest_s = seconds
+        draft.release = SLOT_S * math.floor(float(at) * max(0.0, WINDOW_S - seconds * draft.slack) / SLOT_S)
+        # On the grid too a job that starts at once is on time: what is late is late for want of nodes.
+        patience = max(round(draft.slack * seconds), SLOT_S * slots_of(round(seconds), SLOT_S))
+        if at == 1.0:
+            draft.release += SLOT_S if (WINDOW_S - draft.release) > 5 * seconds else 0.0
+            patience = WINDOW_S - draft.release
+        draft.due = draft.release + patience
 
 
 def _cheapest_work(draft: _Draft, pools: list[dict[str, Any]]) -> float:
@@ -360,7 +368,7 @@ def _job_record(rng: np.random.Generator, index: int, draft: _Draft, drafts: lis
     record: dict[str, Any] = {
         "id": f"job-{index + 1:0{width}d}",
         "release": draft.release,
-        "due": draft.release + float(round(draft.slack * draft.fastest_s)),
+        "due": draft.due,
         "weight": draft.weight,
         "memory": draft.memory,
         "modes": modes,

@@ -44,7 +44,7 @@ class GpuType:
 # Speeds. Gavel, ResNet-50 at batch 128, images/s on one GPU: K80 44.4, P100 203, V100 320. ElasticFlow: T4
 # 217 (global batch 3200), A100 472 (256). H100 = 1.95 A100, as their ResNet-50 read rates (205, 105 MB/s).
 # Prices. Owned: lowest listed for one to eight GPUs (spot: Azure NC6, NC6s v2, AWS g4dn.xlarge, Nebius H100;
-# on demand: Lambda 8 V100 at 4.40, Lambda A100). Cloud: Azure NC6, GCP n1-highmem P100, AWS g4dn.12xlarge / 4,
+# on demand: Lambda 8 V100 at 4.40, Lambda A100). Cloud: Azure NC6, GCP n1-highmem P100, AWS g4dn.12xlarge,
 # AWS p3, GCP a2-highgpu, Nebius H100.
 GPU_TYPES = {
     gpu.name: gpu

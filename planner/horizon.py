@@ -1,8 +1,9 @@
 """The number of slots of a plan where the instance leaves it open (`horizon: auto`).
 
-Long enough for every job to finish, late if need be: a list schedule is made on a grid that is lengthened until all jobs find room;
-the horizon is its end or the last due date, whichever is later, plus once the longest of the jobs' shortest
-durations, so that the cheapest plan may be somewhat longer than the first one. A function of the instance alone.
+Long enough for every job to finish, late if need be: a list schedule is made on a grid that is lengthened until
+all jobs find room; the horizon is its end or the last due date, whichever is later, plus once the longest of the
+jobs' shortest durations, so that the cheapest plan may be somewhat longer than the first one. A function of the
+instance alone.
 """
 
 from __future__ import annotations

@@ -31,8 +31,9 @@ def versions() -> dict[str, str]:
 def solve(instance: Instance, engine: str = "auto", limits: Limits | None = None) -> Solution:
     """The cheapest plan found within the limits, checked, with its proof.
 
-    Raises Infeasible with its reasons, NoPlan where the limits were too tight, Defect where the program contradicts itself.
-    On Ctrl-C the best plan so far comes back with status "interrupted"; without one the KeyboardInterrupt goes on.
+    Raises Infeasible with its reasons, NoPlan where the limits were too tight, Defect where the program
+    contradicts itself. On Ctrl-C the best plan so far comes back with status "interrupted"; without one the
+    KeyboardInterrupt goes on.
     """
     limits = limits or Limits()
     if engine not in ENGINES:

@@ -123,7 +123,7 @@ def main() -> None:
 
 
 def build(data: Path) -> Instance:
-    """The instance; the same tables give the same, byte for byte."""
+    """The instance; the same tables give the same."""
     rng = np.random.default_rng(SEED)
     throughputs = [*_gavel(data), *_elasticflow(data)]
     return Instance.model_validate(
@@ -174,9 +174,7 @@ def _gavel(data: Path) -> Iterator[dict[str, Any]]:
                 speed = _three(steps * float(batch or 1))
                 yield {"model": model, "gpu": gpu, "gpus": int(row["n_gpus"]), "samples_per_s": speed}
                 if row["n_gpus"] == "1" and any(kind.is_small for kind in KINDS if kind.model == model):
-                    part = _beside_others(
-                        pairs, gpu.lower(), f"{name} (batch size {batch})" if batch else name
-                    )
+                    part = _beside_others(pairs, gpu.lower(), f"{name} (batch size {batch})" if batch else name)
                     yield {"model": model, "gpu": gpu, "share": 0.5, "samples_per_s": _three(speed * part)}
 
 

@@ -68,6 +68,4 @@ def test_the_lab_is_what_its_script_makes(lab: Instance, tmp_path: Path) -> None
     script = ROOT / "scripts" / "make_lab.py"
     command = [sys.executable, str(script), "--data", str(DATA), "--out", str(tmp_path / "lab")]
     subprocess.run(command, check=True, cwd=ROOT)
-    for path in sorted((ROOT / "instances" / "lab").iterdir()):
-        assert (tmp_path / "lab" / path.name).read_bytes() == path.read_bytes(), path.name
     assert read_instance(tmp_path / "lab") == lab

@@ -51,8 +51,9 @@ OBJECTIVE = objective.lowest_total_cost
 def build_model(
     starts: Starts, node_pools: frozenset[int] = frozenset(), jobs: frozenset[int] | None = None, form: Form = "auto"
 ) -> pyo.ConcreteModel:
-    """The formulation over these starts, of all jobs or of some. In the pools of `node_pools` every run is given its nodes and GPUs in the
-    model itself (see `placement`); in the others identical nodes are only counted. The form is that of `levels`."""
+    """The formulation over these starts, of all jobs or of some. In the pools of `node_pools` every run is given
+    its nodes and GPUs in the model itself (see `placement`); in the others identical nodes are only counted. The
+    form is that of `levels`."""
     context = Context(starts, node_pools, jobs, form)
     model = pyo.ConcreteModel(name=starts.instance.name)
     collecting = gc.isenabled()

@@ -17,7 +17,8 @@ def declare_nodes(model: pyo.ConcreteModel, context: Context) -> None:
 
 
 def runs_fit_on_usable_nodes(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""taken[q,p,t] <= capacity[p,q] n[p,t] for all p, t, and resources q of a node: GPU slices, GPU memory, CPU cores, RAM"""
+    r"""taken[q,p,t] <= capacity[p,q] n[p,t] for all p, t, and resources q of a node: GPU slices, GPU memory, CPU
+    cores, RAM"""
     rules = {}
     for p in model.POOL:
         for resource in context.resources(p):
@@ -33,8 +34,8 @@ def a_node_has_room_for_one_large_run(model: pyo.ConcreteModel, context: Context
 
     with phi(a) = 1 for a > 1/2, 1/2 for a = 1/2, else 0. A node holds one run of more than half, or two of a half, so
     the sum of phi over a node is at most 1: a dual feasible function of Fekete and Schepers (2001). It is implied
-    for a plan on nodes, but not by the sums over the pool, and so tightens them. Only where it says more than the row of
-    the slices: some run takes more than half of a node but not all of it.
+    for a plan on nodes, but not by the sums over the pool, and so tightens them. Only where it says more than the
+    row of the slices: some run takes more than half of a node but not all of it.
     """
     rules = {}
     for p in model.POOL:

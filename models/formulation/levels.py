@@ -1,9 +1,10 @@
 """How much of each quantity is taken in each slot by what runs then: the left side of every limit by slot.
 
-Two forms of the same LP. As **sums** over the runs of a slot every start is repeated once for each slot of its run; HiGHS finds
-its cuts in such rows. As **levels** a start enters twice, where it begins and where it ends, and the level between is
-carried from slot to slot: with long runs a fraction of the nonzeros. Measured (benchmarks/exact.py --forms): sums are solved
-two to three times faster while they are small, levels are the only ones that get past presolve when they are large.
+Two forms of the same LP. As **sums** over the runs of a slot every start is repeated once for each slot of its
+run; HiGHS finds its cuts in such rows. As **levels** a start enters twice, where it begins and where it ends, and
+the level between is carried from slot to slot: with long runs a fraction of the nonzeros. Measured
+(benchmarks/exact.py --forms): sums are solved two to three times faster while they are small, levels are the only
+ones that get past presolve when they are large.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from typing import Any
 import pyomo.environ as pyo
 
 from models.formulation.context import Context, declare, linear
-
 
 # From this many nonzeros on, levels are used.
 MOST_NONZEROS = 250_000
@@ -55,8 +55,9 @@ class Taken:
 
 
 def declare_levels(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""f[q,o,t] >= 0: what runs in slot t takes so much of quantity (q,o): slices, memory, CPU cores or RAM of pool o, nodes of
-    pool o for its large runs, bandwidth that is read at site o or across link o; only in the form of levels"""
+    r"""f[q,o,t] >= 0: what runs in slot t takes so much of quantity (q,o): slices, memory, CPU cores or RAM of
+    pool o, nodes of pool o for its large runs, bandwidth that is read at site o or across link o; only in the form
+    of levels"""
     model.SLOT = pyo.Set(initialize=list(range(context.num_slots)), ordered=True)
     quantities = list(context.quantities) if uses_levels(context) else []
     model.QUANTITY = pyo.Set(initialize=quantities, dimen=2, ordered=True)
@@ -65,8 +66,8 @@ def declare_levels(model: pyo.ConcreteModel, context: Context) -> None:
 
 
 def levels_follow_starts_and_ends(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""f[q,o,t] = f[q,o,t-1] + sum over (r,t') with t' = t: use[q,r] x[r,t'] - sum over (r,t') with t' + d[r] = t: use[q,r] x[r,t']
-    for all quantities (q,o), t; f[q,o,-1] = 0"""
+    r"""f[q,o,t] = f[q,o,t-1] + sum over (r,t') with t' = t: use[q,r] x[r,t'] - sum over (r,t') with t' + d[r] = t:
+    use[q,r] x[r,t'] for all quantities (q,o), t; f[q,o,-1] = 0"""
     rules = {}
     for q, o in model.QUANTITY:
         changes: dict[int, tuple[list[float], list[Any]]] = defaultdict(lambda: ([], []))

@@ -104,7 +104,8 @@ def a_run_takes_its_nodes(model: pyo.ConcreteModel, context: Context) -> None:
 
 
 def runs_fit_on_their_node(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""sum over (r,t') running in t: use[r,q] y[r,t',i] <= capacity[p,q] m[p,i,t] for all nodes (p,i), t, resources q"""
+    r"""sum over (r,t') running in t: use[r,q] y[r,t',i] <= capacity[p,q] m[p,i,t] for all nodes (p,i), t,
+    resources q"""
     rules = {}
     for p in model.NODE_POOL:
         running = context.running(context.rows_of_pool[p])
@@ -119,7 +120,8 @@ def runs_fit_on_their_node(model: pyo.ConcreteModel, context: Context) -> None:
 
 
 def a_run_takes_its_gpus(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""sum over q: g[r,t,i,q] = gpus[r] y[r,t,i], one for a share, for all (r,t,i) in PLACE where GPUs are told apart"""
+    r"""sum over q: g[r,t,i,q] = gpus[r] y[r,t,i], one for a share, for all (r,t,i) in PLACE where GPUs are told
+    apart"""
     found: dict[tuple[int, int, int], list[Any]] = defaultdict(list)
     for r, t, i, q in model.GPU:
         found[r, t, i].append(model.g[r, t, i, q])
@@ -208,8 +210,8 @@ def a_node_is_paid_while_on(model: pyo.ConcreteModel, context: Context) -> None:
 
 
 def a_node_boots_when_switched_on(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""h[p,i,t] - h[p,i,t-1] <= a[p,i,t] <= min(h[p,i,t], 1 - h[p,i,t-1]) for all nodes of pools in BLOCK, t; in t = 0 a
-    node that is on at the start needs no a"""
+    r"""h[p,i,t] - h[p,i,t-1] <= a[p,i,t] <= min(h[p,i,t], 1 - h[p,i,t-1]) for all nodes of pools in BLOCK, t; in t
+    = 0 a node that is on at the start needs no a"""
     rules = {}
     for p, i in model.NODE:
         if p not in model.BLOCK:
@@ -227,8 +229,8 @@ def a_node_boots_when_switched_on(model: pyo.ConcreteModel, context: Context) ->
 
 
 def blocks_of_a_node_follow_each_other(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""a[p,i,t] <= e[p,i,t] <= a[p,i,t] + e[p,i,t-block] for all nodes of pools in BLOCK, t; on the right also 1 in t = 0
-    for a node that is on at the start"""
+    r"""a[p,i,t] <= e[p,i,t] <= a[p,i,t] + e[p,i,t-block] for all nodes of pools in BLOCK, t; on the right also 1
+    in t = 0 for a node that is on at the start"""
     rules = {}
     for p, i in model.NODE:
         if p not in model.BLOCK:

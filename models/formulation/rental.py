@@ -16,8 +16,8 @@ def declare_blocks(model: pyo.ConcreteModel, context: Context) -> None:
     billed = [p for p in model.POOL if not context.pools[p].is_plain]
     model.BLOCK = pyo.Set(initialize=billed, ordered=True)
     bounds = {p: (0, context.pools[p].pool.nodes) for p in billed}
-    model.v = pyo.Var(model.BLOCK, model.SLOT, domain=pyo.NonNegativeIntegers, bounds=lambda _, p, t: bounds[p])
-    model.u = pyo.Var(model.BLOCK, model.SLOT, domain=pyo.NonNegativeReals, bounds=lambda _, p, t: bounds[p])
+    model.v = pyo.Var(model.BLOCK, model.SLOT, domain=pyo.NonNegativeIntegers, bounds=lambda _, p, _t: bounds[p])
+    model.u = pyo.Var(model.BLOCK, model.SLOT, domain=pyo.NonNegativeReals, bounds=lambda _, p, _t: bounds[p])
 
 
 def nodes_are_paid(model: pyo.ConcreteModel, context: Context) -> None:

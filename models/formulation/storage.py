@@ -25,7 +25,7 @@ def declare_storage(model: pyo.ConcreteModel, context: Context) -> None:
     model.PIECE = pyo.Set(initialize=pieces, dimen=2, ordered=True)
     model.k = pyo.Var(model.CACHED, domain=pyo.Binary)
     model.B = pyo.Var(model.LINKED, domain=pyo.NonNegativeReals, bounds=lambda _, s: (0, most[s]))
-    model.b = pyo.Var(model.PIECE, domain=pyo.NonNegativeReals, bounds=lambda _, s, i: (0, most[s]))
+    model.b = pyo.Var(model.PIECE, domain=pyo.NonNegativeReals, bounds=lambda _, s, _i: (0, most[s]))
     model.w = pyo.Var(model.PIECE, domain=pyo.Binary)
 
 

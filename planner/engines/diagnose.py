@@ -1,7 +1,7 @@
 """Why an instance has no plan: relaxed copies of the model, each with one kind of limit that may give way.
 
-Each copy finds the least that must give way if nothing else does: hours past deadlines and the horizon, nodes, bandwidth,
-or jobs left out. They are alternatives; together they show which jobs and limits clash.
+Each copy finds the least that must give way if nothing else does: hours past deadlines and the horizon, nodes,
+bandwidth, or jobs left out. They are alternatives; together they show which jobs and limits clash.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def _jobs(starts: Starts, node_pools: frozenset[int], limits: Limits, stated: in
     model.out = pyo.Var(range(len(instance.jobs)), domain=pyo.Binary)
     del model.each_job_starts_once
     model.each_job_starts_once = pyo.ConstraintList()
-    for j, job in enumerate(instance.jobs):
+    for j in range(len(instance.jobs)):
         xs = [model.x[r, t] for r in starts.rows_of_job[j] for t in starts.rows[r].slots.tolist()]
         xs += [model.z[j]] if j in model.OPTIONAL else []
         model.each_job_starts_once.add(linear([1.0] * (len(xs) + 1), [*xs, model.out[j]]) == 1)

@@ -1,8 +1,9 @@
 """The exact engine: the Pyomo model in HiGHS, a placement on nodes, and a closer model where they disagree.
 
 1. A list schedule gives a first plan; its cost cuts off starts that no better plan has.
-2. HiGHS solves the model that counts nodes by pool; its bound holds for every plan, since every plan satisfies the model.
-3. Its starts are placed on nodes. Where that costs more than the model said (or finds no place), the pools concerned get
+2. HiGHS solves the model that counts nodes by pool; its bound holds for every plan, since every plan satisfies the
+model. 3. Its starts are placed on nodes. Where that costs more than the model said (or finds no place), the pools
+concerned get
    nodes with an index in the model (`formulation/placement.py`), and it is solved again.
 
 At every point the best plan on nodes and the best bound are known, so it can be stopped at any time.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from models.errors import Defect
@@ -134,7 +136,7 @@ def solve_exactly(search: Search) -> None:
             seed=search.limits.seed,
             threads=search.limits.threads,
             start=_start_values(model, reduced, search.schedule),
-            on_progress=lambda incumbent, bound: search.report("HiGHS", _sound(incumbent, node_pools), bound),
+            on_progress=partial(_report_solve, search, bool(node_pools)),
         )
         search.interrupted |= answer.outcome == "interrupted"
         if answer.outcome == "infeasible":
@@ -204,9 +206,9 @@ def has_impossible_job(starts: Starts) -> bool:
     return any(not rows and jobs[j].reject_cost is None for j, rows in enumerate(starts.rows_of_job))
 
 
-def _sound(incumbent: float | None, node_pools: frozenset[int]) -> float | None:
-    """The incumbent of a model that counts nodes is no plan yet; it is not shown as one."""
-    return incumbent if node_pools else None
+def _report_solve(search: Search, is_on_nodes: bool, incumbent: float | None, bound: float | None) -> None:
+    """Progress of HiGHS. The incumbent of a model that counts nodes is no plan yet, and is not shown as one."""
+    search.report("HiGHS", incumbent if is_on_nodes else None, bound)
 
 
 def _start_values(model: Any, starts: Starts, schedule: Schedule | None) -> dict[int, float] | None:

@@ -125,8 +125,8 @@ class Compiled:
     def _is_sound(self, highs: Any, answer: Answer) -> bool:
         """Whether HiGHS and the model agree on what its solution costs.
 
-        HiGHS 1.16.0 can lose the objective offset of its presolve where a start value proves optimal at the root: objective
-        and bound are then both off by it (tests/engines/test_highs.py has such a model).
+        HiGHS 1.16.0 can lose the objective offset of its presolve where a start value proves optimal at the root:
+        objective and bound are then both off by it (tests/engines/test_highs.py has such a model).
         """
         if answer.objective is None:
             return True
@@ -210,8 +210,8 @@ class Compiled:
 
 
 def _new_highs() -> Any:
-    """A solver. The first one of a process prints its licence line on the C library's stdout before any option can forbid
-    it, which would spoil `--json`; it is sent nowhere."""
+    """A solver. The first one of a process prints its licence line on the C library's stdout before any option can
+    forbid it, which would spoil `--json`; it is sent nowhere."""
     sys.stdout.flush()
     library = ctypes.CDLL(None)
     kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)

@@ -1,7 +1,8 @@
 """Placement: a pool-level schedule (starts, without nodes) onto nodes, with few node-hours.
 
-First by best fit in several orders; where that costs more than the pool-level schedule says and the pool is small enough, exactly:
-the formulation's own placement rows with the starts fixed. What still finds no place is left to the caller to repair.
+First by best fit in several orders; where that costs more than the pool-level schedule says and the pool is small
+enough, exactly: the formulation's own placement rows with the starts fixed. What still finds no place is left to
+the caller to repair.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""From the LP relaxation to a schedule: jobs whose start the LP is surest of first, each at the start it likes best that
-still has room on the nodes; the rest where they are cheapest."""
+"""From the LP relaxation to a schedule: jobs whose start the LP is surest of first, each at the start it likes
+best that still has room on the nodes; the rest where they are cheapest."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A schedule on nodes under construction: what each job does, what that takes, and the cheapest next step.
 
-All engines and policies build on it. It is exact in what it allows; the prices by which it chooses are marginal ones (nodes
-not yet paid, bandwidth beyond what is bought, a cache not yet filled).
+All engines and policies build on it. It is exact in what it allows; the prices by which it chooses are marginal
+ones (nodes not yet paid, bandwidth beyond what is bought, a cache not yet filled).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What runs on which node in which slot: finds room for a run, and takes it.
 
-Whole GPUs of a node have no index here. Runs that share a GPU are put on one of the node's *shared* GPUs, which count as taken
-while anything runs on them. Both are intervals in time, and intervals never needing more than the GPUs of the
-node at once can always be given fixed GPUs (an interval graph is perfect), so the indices can wait until the end
-(`assign_gpus` of `placement`).
+Whole GPUs of a node have no index here. Runs that share a GPU are put on one of the node's *shared* GPUs, which
+count as taken while anything runs on them. Both are intervals in time, and intervals never needing more than the
+GPUs of the node at once can always be given fixed GPUs (an interval graph is perfect), so the indices can wait
+until the end (`assign_gpus` of `placement`).
 """
 
 from __future__ import annotations

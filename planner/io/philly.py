@@ -9,7 +9,8 @@ cluster. What an instance needs beyond that is made by rule, and every rule is i
   than one GPU may use too, with the measured scaling of ResNet-50 (`hardware.SCALING`).
 - share: a job of one GPU and at most `share_below_hours` may run on a quarter or a half of one, slower by
   U(1, 11) or U(1, 5) %; drawn.
-- due: release + U(1.5, 5) times the fastest duration; drawn.
+- due: the first slot edge from the release on, + U(1.5, 5) times the fastest duration in whole slots, so that a
+  job that starts at once is on time however short it is; drawn.
 - weight: `weight_per_gpu` for each GPU asked for, per hour of tardiness.
 - nodes: of the types and numbers asked for, at the prices of `hardware.GPU_TYPES`; owned ones need no boot.
 
@@ -32,6 +33,7 @@ import numpy as np
 import pandas as pd
 
 from models.domain import Instance
+from models.domain.modes import slots_of
 from models.domain.rules import suggest
 from models.errors import Fault, InvalidInput
 from planner.hardware import ENERGY_PRICE, GPU_TYPES, gpu_type, pool_record, speed_up
@@ -130,7 +132,7 @@ def import_philly(
     for k, (line, release, duration, asked) in enumerate(zip(frame.index.tolist(), *columns, strict=True)):
         gpus = int(asked)
         modes = _modes(gpus, duration, pools, reference_speed)
-        fastest = min(mode["duration"] for mode in modes)
+        patience = float(factors[k]) * slot * slots_of(min(mode["duration"] for mode in modes), slot)
         if gpus == 1 and duration <= share_below_hours * 3600:
             modes += [
                 {"gpu": mode["gpu"], "share": share, "duration": mode["duration"], "slowdown": float(slow)}
@@ -142,7 +144,7 @@ def import_philly(
                 # The line of the trace, so that a job can be found again.
                 "id": f"line-{line}",
                 "release": release,
-                "due": release + float(round(float(factors[k]) * fastest)),
+                "due": slot * math.ceil(release / slot) + float(round(patience)),
                 "weight": round(weight_per_gpu * gpus, 4),
                 "modes": modes,
             }
@@ -330,7 +332,8 @@ def _assumptions(
         "Jobs of several GPUs may run on half and double as many, at ResNet-50's measured scaling on A100.",
         f"Jobs of one GPU and at most {share_below_hours:g} h may take a quarter or a half of it,"
         f" slower by U(1, 11) or U(1, 5) % ({drawn}).",
-        f"Due: release + U({due_factors[0]:g}, {due_factors[1]:g}) x the fastest duration ({drawn}).",
+        f"Due: first slot edge from the release on + U({due_factors[0]:g}, {due_factors[1]:g}) x the fastest duration"
+        f" in whole slots ({drawn}).",
         f"An hour of tardiness costs {weight_per_gpu:g} USD for each GPU asked for.",
         "An owned node costs the lowest price listed for its type; energy 0.17 USD/kWh, half of it at night.",
         "Memory, CPU cores and data are not in the trace, so nothing of them limits the plan.",

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from planner.io.instances import read_instance
 
 from planner.cli.generate import Family
 from planner.generate import FAMILIES
+from planner.io.instances import read_instance
 from tests.cli.conftest import Run
 
 TRACE = """timestamp,duration,num_gpus,cluster

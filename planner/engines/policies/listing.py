@@ -1,7 +1,7 @@
 """List scheduling: jobs one after the other in some order, each at the start that adds least to the cost.
 
-The fallback that always gives a plan where one is easy to find, the start of the exact engine, and a baseline. Several orders
-are tried and then improved by taking a job off and putting it back where it is cheapest now.
+The fallback that always gives a plan where one is easy to find, the start of the exact engine, and a baseline.
+Several orders are tried and then improved by taking a job off and putting it back where it is cheapest now.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ ORDERS: dict[str, Order] = {"due": by_due_date, "slack": by_slack, "weight": by_
 
 
 def list_schedule(starts: Starts, order: Order) -> Schedule | None:
-    """Every job in the order, after its predecessors and kept runs first; None where a job that must run finds no room."""
+    """Every job in the order, after its predecessors and kept runs first; None where a job that must run finds no
+    room."""
     schedule = Schedule(starts)
     for j in sequence(starts, order):
         if not insert(schedule, j):
@@ -98,7 +99,8 @@ def sequence(starts: Starts, order: Order) -> list[int]:
 
 
 def best_list_schedule(starts: Starts, *, deadline: float | None = None, rounds: int = 3) -> Schedule | None:
-    """The cheapest over all orders, improved; the work is fixed and `deadline` (a monotonic time) only cuts it short."""
+    """The cheapest over all orders, improved; the work is fixed and `deadline` (a monotonic time) only cuts it
+    short."""
     best: Schedule | None = None
     best_cost = float("inf")
     for order in ORDERS.values():
