@@ -20,7 +20,7 @@ from planner.io.faults import Path as FieldPath
 from planner.io.files import CannotWrite, write_folder_whole, write_whole
 from planner.io.shapes import Encoder
 from planner.io.tables import TABLES, Table, read_table, table_bytes
-from planner.io.texts import LIMIT, YAML_LIMIT, read_text, refuse, show
+from planner.io.texts import JSON_LIMIT, LIMIT, YAML_LIMIT, read_text, refuse, show
 
 HEAD_FILE = "instance.yaml"
 _YAML, _JSON = (".yaml", ".yml"), (".json",)
@@ -30,18 +30,14 @@ _ORDER = ("pools", "datasets", "throughputs", "jobs", "modes")
 def read_instance(path: str | Path) -> Instance:
     """The instance in a file or folder; raises InvalidInput with every fault of every file."""
     path = Path(path)
-    try:
-        is_folder = path.is_dir()
-    except ValueError:  # a NUL in the name
-        is_folder = False
-    if is_folder:
+    if os.path.isdir(path):
         return _read_folder(path)
     suffix = path.suffix.lower()
     if suffix in _YAML:
         text = read_text(path, YAML_LIMIT)
         return _read_file(path, load_yaml(text, _name(path)), text)
     if suffix in _JSON:
-        text = read_text(path, LIMIT)
+        text = read_text(path, JSON_LIMIT)
         return _read_file(path, load_json(text, _name(path)), text)
     if not os.path.lexists(path):
         read_text(path, LIMIT)  # says that it does not exist, and what name is like it
@@ -235,7 +231,7 @@ def write_instance(instance: Instance, path: str | Path) -> None:
     elif suffix in _JSON:
         text = json.dumps(document_of(instance), indent=2, ensure_ascii=False, allow_nan=False)
         write_whole(path, (text + "\n").encode())
-    elif suffix and not path.is_dir():
+    elif suffix and not os.path.isdir(path):
         raise CannotWrite(path, "name a .yaml or .json file, or a folder without a dot in its name")
     else:
         write_folder_whole(path, folder_files(instance), HEAD_FILE, [f"{section}.csv" for section in TABLES])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,7 @@ _MEND = "plan files are written by the planner and not meant to be edited; make 
 def read_plan(path: str | Path) -> Plan:
     """The plan in a file, or in the plan.json of a folder; raises InvalidInput with every fault."""
     path = Path(path)
-    with suppress(ValueError):  # a NUL in the name; reading says so
-        path = path / PLAN_FILE if path.is_dir() else path
+    path = path / PLAN_FILE if os.path.isdir(path) else path
     text = read_text(path, LIMIT)
     where = show(str(path), 300)
     document = load_json(text, where)

@@ -11,7 +11,7 @@ from models.domain.instance import Instance
 from planner.io import shapes
 from planner.io.instances import HEAD_FILE, folder_files, instance_of_yaml
 from planner.io.tables import TABLES
-from planner.io.texts import LIMIT, MIB, YAML_LIMIT
+from planner.io.texts import JSON_LIMIT, LIMIT, MIB, YAML_LIMIT
 
 EXAMPLE = """\
 currency: USD
@@ -93,7 +93,7 @@ An editor that knows JSON Schema checks a file while it is written:
   like a number, such as 1e3 or 1.0, is put in quotes.
 - **YAML** is read strictly: true and false are the only truth values (`no` and `off` are text), 08, 1:30
   and 2026-01-12 are text. Tags, anchors, aliases, a field given twice and a second document are faults.
-- Files are UTF-8; YAML up to {yaml} MiB, JSON and CSV up to {rest} MiB each.
+- Files are UTF-8; YAML up to {yaml} MiB, JSON up to {json} MiB, each table up to {rest} MiB.
 
 A field that is not known is a fault, never ignored. All faults of all files are reported at once, each with
 its line or row and how to mend it.
@@ -128,6 +128,7 @@ def reference_markdown() -> str:
             version=Instance.model_fields["format"].default,
             examples=", ".join(f"`{kind.example.split(' or ')[0].split(',')[0]}`" for kind in kinds),
             yaml=YAML_LIMIT // MIB,
+            json=JSON_LIMIT // MIB,
             rest=LIMIT // MIB,
         ),
         "## Fields\n\n`required` in the column of defaults: the field must be given. `-`: none.\n",

@@ -13,8 +13,10 @@ from models.errors import Fault, InvalidInput
 MIB = 1 << 20
 YAML_LIMIT = 32 * MIB
 """YAML is read entry by entry with the line of each, which takes its time; larger data goes into tables."""
+JSON_LIMIT = 64 * MIB
+"""JSON becomes Python all at once, which may take twenty times its size in memory."""
 LIMIT = 256 * MIB
-"""Of JSON and CSV."""
+"""Of tables, and of plans."""
 
 _HEAD = 1 << 16
 _SHOWN = 80
@@ -90,6 +92,8 @@ def read_text(path: Path, limit: int) -> str:
 def _smaller(path: Path) -> str:
     if path.suffix.lower() in (".yaml", ".yml"):
         return "write it as JSON, or as a folder with CSV tables"
+    if path.suffix.lower() == ".json":
+        return "write it as a folder with CSV tables"
     return "is it the right file?"
 
 

@@ -44,9 +44,7 @@ def check_words(error: InvalidInput) -> None:
         assert text.isprintable()
         assert len(text) < 2000
         assert not [word for word in JARGON if word in text], text
-    assert len({(f.where, f.path, f.problem) for f in error.faults}) == len(error.faults), (
-        "the same fault twice"
-    )
+    assert len({(f.where, f.path, f.problem) for f in error.faults}) == len(error.faults), "the same fault twice"
 
 
 def write(folder: Path, files: dict[str, str | bytes]) -> Path:

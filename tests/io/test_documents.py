@@ -132,9 +132,7 @@ PLAIN = st.recursive(
     | st.sampled_from(
         ["no", "1:30", "08", "1e3", ".5", "+5", "-0", "~", "null", "0x1", "=", "<<", "a: b", "- a", "#", "?"]
     ),
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text("ab 1:#'\"-{[", max_size=5), inner, max_size=4)
-    ),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("ab 1:#'\"-{[", max_size=5), inner, max_size=4),
     max_leaves=12,
 )
 

@@ -131,9 +131,7 @@ def test_a_file_is_not_replaced_by_a_folder(tmp_path: Path) -> None:
     assert (tmp_path / "f").read_bytes() == b"mine"
 
 
-def test_when_the_swap_fails_the_old_folder_is_put_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_when_the_swap_fails_the_old_folder_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "f"
     write_folder_whole(folder, {"m": b"old"}, "m")
     calls: list[Any] = []

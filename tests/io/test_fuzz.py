@@ -148,13 +148,9 @@ def _rich_document() -> Any:
 
 
 VALUES = st.one_of(
-    st.sampled_from(NASTY).map(
-        lambda text: load_yaml(f"a: {text}", "f").value["a"] if text.isalnum() else text
-    ),
+    st.sampled_from(NASTY).map(lambda text: load_yaml(f"a: {text}", "f").value["a"] if text.isalnum() else text),
     st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from([10**400, -(10**30)]),
-    st.sampled_from(
-        [[], {}, [[]], [None], {"a": 1}, ["a", "a"], [0, 0], [1e300, 1e-300], "x" * 1000, "\ud800"]
-    ),
+    st.sampled_from([[], {}, [[]], [None], {"a": 1}, ["a", "a"], [0, 0], [1e300, 1e-300], "x" * 1000, "\ud800"]),
 )
 
 

@@ -65,9 +65,7 @@ def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
     path.write_bytes(b"\xef\xbb\xbf" + VALID.encode())
     assert read_instance(path).jobs[0].id == "a"
     mark = b"\xef\xbb\xbf" + POOLS.encode()
-    assert (
-        read_instance(write(tmp_path / "f", {"instance.yaml": HEAD, "pools.csv": mark})).pools[0].id == "p1"
-    )
+    assert read_instance(write(tmp_path / "f", {"instance.yaml": HEAD, "pools.csv": mark})).pools[0].id == "p1"
 
 
 def test_latin_1_is_refused_with_its_place(tmp_path: Path) -> None:
@@ -180,6 +178,8 @@ def test_paths_that_are_no_instance_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert "missing from the folder" in _only(tmp_path / "empty").problem
     assert _only(tmp_path / "a\0b.yaml").problem.startswith("cannot be read")
+    assert _only(tmp_path / ("x" * 300)).problem.startswith(("cannot be read", "is not an instance"))
+    assert _only(tmp_path / ("x" * 300 + ".json")).problem.startswith("cannot be read")
     assert _only(Path("/dev/null/x.yaml")).problem.startswith("cannot be read")
 
 

@@ -164,9 +164,7 @@ def test_an_older_plan_is_replaced_and_other_folders_are_not(tmp_path: Path) -> 
         ({"runs": [{"job": "j", "segments": [{}]}]}, "runs[0].completion", "is missing"),
     ],
 )
-def test_faulty_plans_are_refused_with_words(
-    tmp_path: Path, change: dict[str, Any], where: str, problem: str
-) -> None:
+def test_faulty_plans_are_refused_with_words(tmp_path: Path, change: dict[str, Any], where: str, problem: str) -> None:
     document = json.loads(plan_bytes(_plan(_instance()))) | change
     (tmp_path / "plan.json").write_text(json.dumps(document, indent=1))
     with pytest.raises(InvalidInput) as caught:
@@ -197,9 +195,7 @@ def test_mutated_plans_are_read_or_refused(tmp_path: Path, data: st.DataObject) 
     piece = data.draw(
         st.sampled_from(["", "1", '"x"', "null", "-1e999", "{}", "[", "true", "9" * 40]) | st.text(max_size=3)
     )
-    (tmp_path / "plan.json").write_bytes(
-        (text[:begin] + piece + text[end:]).encode("utf-8", errors="surrogatepass")
-    )
+    (tmp_path / "plan.json").write_bytes((text[:begin] + piece + text[end:]).encode("utf-8", errors="surrogatepass"))
     try:
         read_plan(tmp_path)
     except InvalidInput as error:

@@ -148,9 +148,7 @@ def test_an_instance_without_jobs_and_datasets(tmp_path: Path) -> None:
 
 def test_a_table_may_stand_in_the_head_and_columns_in_any_order(tmp_path: Path) -> None:
     head, tables = VALID.split("pools:")
-    (tmp_path / "instance.yaml").write_text(
-        head + "datasets:" + tables.split("datasets:")[1].split("jobs:")[0]
-    )
+    (tmp_path / "instance.yaml").write_text(head + "datasets:" + tables.split("datasets:")[1].split("jobs:")[0])
     (tmp_path / "pools.csv").write_text(
         " nodes , price,id,gpu,gpus_per_node,site\r\n"
         "2,4 USD/h,p1,A100,8,dc\r\n\r\n"

@@ -65,9 +65,7 @@ def test_valid_files_obey_the_schema(validator: Any, text: str) -> None:
         (("jobs", 0, "wieght"), 1), (("jobs", 0, "speed_levels"), []),
     ],
 )  # fmt: skip
-def test_an_editor_sees_what_the_program_would_refuse(
-    validator: Any, path: tuple[Any, ...], value: Any
-) -> None:
+def test_an_editor_sees_what_the_program_would_refuse(validator: Any, path: tuple[Any, ...], value: Any) -> None:
     document = load_yaml(VALID, "f").value
     holder = document
     for step in path[:-1]:
