@@ -6,6 +6,8 @@ All of them keep at least one optimal plan; none changes what a plan may be.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from models import grid
@@ -64,18 +66,18 @@ def _dominates(a: Row, b: Row, a_is_first: bool) -> bool:
     uses_a, uses_b = _uses(a.mode, a), _uses(b.mode, b)
     if any(x > y for x, y in zip(uses_a, uses_b, strict=True)):
         return False
-    # Memory is shared on one GPU only between small jobs: a whole GPU has room for what fits it at all.
-    if a.mode.is_small and b.mode.is_small and a.mode.memory_gb > b.mode.memory_gb:
-        return False
-    if not a_is_first and uses_a == uses_b and a.mode.memory_gb == b.mode.memory_gb:
+    if not a_is_first and uses_a == uses_b:
         return False
     return set(b.slots.tolist()) <= set(a.slots.tolist())
 
 
 def _uses(mode: Mode, row: Row) -> tuple[float, ...]:
     volume = mode.volume_gb * (1 - row.cached) if row.link is not None else 0.0
+    # Memory is shared on one GPU only between small jobs: whole GPUs take all that there is.
+    memory = mode.memory_gb if mode.is_small else math.inf
     return (
-        mode.num_nodes, mode.slices, mode.cpu_cores, mode.ram_gb, mode.duration, mode.busy_gpus, row.link_rate, volume,
+        mode.num_nodes, mode.slices, memory, mode.cpu_cores, mode.ram_gb, mode.duration, mode.busy_gpus,
+        row.link_rate, volume,
     )  # fmt: skip
 
 

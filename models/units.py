@@ -96,8 +96,13 @@ def _registry() -> Any:
 
 @lru_cache(maxsize=4096)
 def _scale(unit: str, canonical: str) -> tuple[float, float]:
-    """What a number in one unit is multiplied and divided by, so that 350 W is 0.35 kW, and 1 TB 1000 GB, exactly."""
+    """What a number in one unit is multiplied and divided by, so that 350 W is 0.35 kW, and 1 TB 1000 GB, exactly.
+
+    Not a number for what is no unit of this kind (not an exception: thousands of cells may have the same one).
+    """
     factor = _factor(unit, canonical)
+    if math.isnan(factor):
+        return math.nan, 1.0
     inverse = 1.0 / factor
     if factor < 1 and abs(inverse - round(inverse)) < 1e-9 * inverse:
         return 1.0, float(round(inverse))
@@ -109,8 +114,8 @@ def _factor(unit: str, canonical: str) -> float:
     registry = _registry()
     try:
         return float(registry.Quantity(1.0, registry.parse_units(unit)).to(registry.parse_units(canonical)).magnitude)
-    except Exception as fault:  # pint raises a dozen types for a unit it does not know or cannot convert
-        raise ValueError("unit") from fault
+    except Exception:  # pint raises a dozen types for a unit it does not know or cannot convert
+        return math.nan
 
 
 def parse(value: object, kind: Kind, currency: str | None = None) -> float:
@@ -163,11 +168,10 @@ def _parse_text(text: str, kind: Kind, currency: str | None) -> float:
         if currency is not None and stated[0] != currency:
             raise ValueError(f"is in {stated[0]} while the file's currency is {currency}; convert it to {currency}")
         unit = "money" + unit[3:]
-    try:
-        times, by = _scale(re.sub(r"\s*/\s*", "/", unit).replace("·", "*"), kind.unit)
-        return number * times / by
-    except ValueError:
-        raise ValueError(f"'{unit}' is not a unit of {kind.name}; write {kind.example}") from None
+    times, by = _scale(re.sub(r"\s*/\s*", "/", unit).replace("·", "*"), kind.unit)
+    if math.isnan(times):
+        raise ValueError(f"'{unit}' is not a unit of {kind.name}; write {kind.example}")
+    return number * times / by
 
 
 def _parse_duration(text: str) -> float | None:
@@ -195,12 +199,19 @@ def write(value: float, kind: Kind, currency: str | None = None) -> str:
         # Without the last digits first, which are often those of a rounding: 350 W is 0.35 kW.
         for text in dict.fromkeys((_plain(float(f"{number:.15g}")), _plain(number))):
             spelling = f"{text}/h" if kind is PER_HOUR else f"{text} {shown}"
-            if parse(spelling, kind) == value:
+            if _reads_as(spelling, kind, value):
                 if abs(number) >= 1 and re.fullmatch(r"-?\d+(\.\d\d?)?", text):
                     return spelling
                 best = spelling if best is None or len(spelling) < len(best) else best
                 break
     return best if best is not None else repr(value)
+
+
+def _reads_as(spelling: str, kind: Kind, value: float) -> bool:
+    try:
+        return parse(spelling, kind) == value
+    except ValueError:  # rounded up, the largest value is too large
+        return False
 
 
 def _plain(number: float) -> str:

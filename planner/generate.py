@@ -229,7 +229,7 @@ def _draft_job(rng: np.random.Generator, traits: Family, pools: list[dict[str, A
         kind=kind,
         memory=memory,
         # Being late with a large job costs more, though not in proportion.
-        weight=round((2.0 + 8.0 * u_weight) * math.sqrt(fewest), 2),
+        weight=round((4.0 + 16.0 * u_weight) * math.sqrt(fewest), 2),
         slack=1.5 + 3.5 * u_slack**traits.slack_power,
         modes=[(gpu, g, duration / shortest) for gpu, g, duration in modes],
         shares=tuple(shares),

@@ -52,7 +52,17 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str,
     venv.create(folder / "env", with_pip=False, symlinks=True)
     scripts = folder / "env" / "bin"
     site = folder / "env" / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
-    run(sys.executable, "-m", "pip", "--python", str(scripts / "python"), "install", "--no-deps", "--no-index", str(wheel))
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(scripts / "python"),
+        "install",
+        "--no-deps",
+        "--no-index",
+        str(wheel),
+    )
     assert (site / "models").is_dir()
     return scripts, {**os.environ, "PYTHONPATH": sysconfig.get_path("purelib"), "NO_COLOR": "1"}
 
@@ -63,7 +73,21 @@ def test_the_wheel_plans_by_itself(installed: tuple[Path, dict[str, str]], tmp_p
     instance = str(tmp_path / "tiny.yaml")
     where = [str(scripts / "python"), "-c", "import models, planner; print(models.__file__, planner.__file__)"]
     assert run(*where, cwd=tmp_path, env=env).stdout.count(str(scripts.parent)) == 2
-    run(planner, "generate", "mixed", "--jobs", "3", "--nodes", "7", "--seed", "1", "--out", instance, cwd=tmp_path, env=env)
+    run(
+        planner,
+        "generate",
+        "mixed",
+        "--jobs",
+        "3",
+        "--nodes",
+        "7",
+        "--seed",
+        "1",
+        "--out",
+        instance,
+        cwd=tmp_path,
+        env=env,
+    )
     done = run(planner, "plan", instance, "--engine", "fast", "--json", "--out", "out", cwd=tmp_path, env=env)
     assert json.loads(done.stdout)["status"] in ("optimal", "feasible")
     run(planner, "check", instance, "out", cwd=tmp_path, env=env)

@@ -342,7 +342,8 @@ def _points_are_concave(points: tuple[Any, ...], at: tuple[str | int, ...]) -> I
         elif next_slope > slope * (1 + _TOLERANCE) + 1e-15:
             yield Fault(
                 "makes the tariff not concave: a MB/s here costs more than below the point before",
-                (*here, "price"), f"{next_slope:g} after {slope:g} per MB/s", f"at most {last_price + slope * (point.mb_s - last_mb_s):g}",
+                (*here, "price"), f"{next_slope:g} after {slope:g} per MB/s",
+                f"at most {last_price + slope * (point.mb_s - last_mb_s):g}",
             )  # fmt: skip
         slope, last_mb_s, last_price = next_slope, point.mb_s, point.price
 

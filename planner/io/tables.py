@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ def read_table(path: Path, section: str, where: str) -> Table:
         table.faults += [replace(fault, path=(section,)) for fault in error.faults]
         table.is_read = False
         return table
-    lines = csv.reader(io.StringIO(text, newline=""), strict=True)
+    lines = csv.reader(_lines(text), strict=True)
     begins = 1
     columns: list[Column | None] | None = None
     try:
@@ -88,6 +89,17 @@ def read_table(path: Path, section: str, where: str) -> Table:
         table.fault(1, "is empty", f"let the first row name the columns: {', '.join(_needed(section))}, ...")
         table.is_read = False
     return table
+
+
+def _lines(text: str) -> Iterator[str]:
+    """The lines of a text; not through StringIO, which would hold a large one again at four bytes a character."""
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    begin = 0
+    while begin < len(text):
+        end = text.find("\n", begin) + 1 or len(text)
+        yield text[begin:end]
+        begin = end
 
 
 @dataclass(frozen=True)

@@ -171,3 +171,11 @@ def test_a_table_may_stand_in_the_head_and_columns_in_any_order(tmp_path: Path) 
     assert [pool.id for pool in instance.pools] == ["p1", "p2"]
     (tmp_path / "out").mkdir()
     check_round_trips(instance, tmp_path / "out")
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+def test_any_kind_of_line_end_is_read(tmp_path: Path, newline: str) -> None:
+    instance = rich_instance()
+    for name, data in folder_files(instance).items():
+        (tmp_path / name).write_bytes(data.replace(b"\n", newline.encode()).rstrip(b"\r\n"))
+    assert read_instance(tmp_path) == instance

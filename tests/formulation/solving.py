@@ -1,0 +1,31 @@
+"""Optima of the formulation, as the tests of this folder compare them."""
+
+from __future__ import annotations
+
+from models.formulation import build_model
+from models.formulation.context import Form
+from models.starts import Starts
+from planner.engines.highs import Compiled
+
+
+def has_impossible_job(starts: Starts) -> bool:
+    """Whether a job that must run has no start; no model is built then."""
+    jobs = starts.instance.jobs
+    return any(not rows and jobs[j].reject_cost is None for j, rows in enumerate(starts.rows_of_job))
+
+
+def value(
+    starts: Starts, node_pools: frozenset[int] = frozenset(), *, form: Form = "auto", relaxed: bool = False
+) -> float | None:
+    """The optimum of the model over these starts, or of its LP relaxation; None where it has no solution."""
+    if has_impossible_job(starts):
+        return None
+    compiled = Compiled(build_model(starts, node_pools, form=form))
+    answer = compiled.solve(time_limit_s=None, gap=0.0, seed=0, threads=1, relaxed=relaxed)
+    assert answer.outcome in ("optimal", "infeasible"), answer.outcome
+    return answer.objective
+
+
+def every_pool(starts: Starts) -> frozenset[int]:
+    """Node indices wherever they may be given: the model then describes plans on nodes."""
+    return frozenset(range(len(starts.instance.pools)))
