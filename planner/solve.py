@@ -7,6 +7,7 @@ import platform
 import time
 
 from models.check import check
+from models.check.report import OPTIMAL_GAP
 from models.domain import Instance
 from models.errors import Defect, NoPlan
 from models.starts import all_starts
@@ -60,7 +61,7 @@ def solve(instance: Instance, engine: str = "auto", limits: Limits | None = None
 
 def _finished(instance: Instance, search: Search, begun: float) -> Solution:
     assert search.schedule is not None
-    status: Status = "interrupted" if search.interrupted else "optimal" if search.is_proven() else "feasible"
+    status: Status = "interrupted" if search.interrupted else "optimal" if search.is_proven(OPTIMAL_GAP) else "feasible"
     plan = plan_of(
         search.schedule,
         status=status,

@@ -131,7 +131,7 @@ def build(data: Path) -> Instance:
             "name": "lab",
             "currency": "USD",
             "start": "2026-01-12T18:00:00+01:00",
-            "slot": "30m",
+            "slot": "1h",
             "horizon": "auto",
             "sites": _sites(),
             "pools": [*_owned_pools(), *_cloud_pools(data)],
@@ -229,7 +229,6 @@ def _owned_pools() -> Iterator[dict[str, Any]]:
             "gpu_memory": gpu.memory_gb,
             "gpu_power": round(gpu.power_kw * PUE, 3),
             "slices_per_gpu": 2,
-            "boot_time": "5m",
             "nodes_on": nodes // 2,
         }
         if name == "P100":
@@ -257,7 +256,6 @@ def _cloud_pools(data: Path) -> Iterator[dict[str, Any]]:
             "gpu_memory": GPU_TYPES[gpu].memory_gb,
             "slices_per_gpu": 2,
             "billing_increment": "1h",
-            "boot_time": "10m",
         }
         yield pool | ({"market": "spot", "interruption_rate": 0.05} if is_spot else {})
 
@@ -270,7 +268,7 @@ def _jobs(rng: np.random.Generator, throughputs: list[dict[str, Any]]) -> list[d
             record: dict[str, Any] = {"id": f"{kind.model.lower()}-{number}"}
             hours = float(np.clip(rng.lognormal(np.log(8.0), 0.7), 1.0, 24.0))
             if dataset:
-                record |= {"dataset": dataset, "speed_levels": [1.0, 0.75, 0.5]}
+                record |= {"dataset": dataset, "speed_levels": [1.0, 0.5]}
             if kind.model in RATES_A100:
                 # No speeds were published for these, only rates; so the job is given as a table of modes.
                 hours = round(hours * 2) / 2

@@ -75,11 +75,11 @@ class Search:
         left = self.left_s()
         return left is not None and left <= 0
 
-    def is_proven(self) -> bool:
-        """Whether the gap asked for is reached."""
+    def is_proven(self, at_most: float = 1.0) -> bool:
+        """Whether the gap asked for is reached, and this one too."""
         if self.cost is None or self.dual_bound is None:
             return False
-        slack = max(self.limits.gap * abs(self.cost), BOUND_TOLERANCE * max(1.0, abs(self.cost)))
+        slack = max(min(self.limits.gap, at_most) * abs(self.cost), BOUND_TOLERANCE * max(1.0, abs(self.cost)))
         return self.cost - self.dual_bound <= slack
 
     def offer(self, schedule: Schedule, engine: str) -> bool:
@@ -96,9 +96,11 @@ class Search:
             self.dual_bound = bound
 
     def report(self, phase: str, incumbent: float | None = None, bound: float | None = None) -> None:
-        """Tell how things stand; `incumbent` and `bound` are those of a solve under way."""
+        """Tell how things stand; `incumbent` and `bound` are those of a solve under way. HiGHS may start anew with a lower
+        bound than it has shown before; what was shown stays."""
+        shown = self.trajectory[-1].dual_bound if self.trajectory else None
         costs = [cost for cost in (self.cost, incumbent) if cost is not None]
-        bounds = [value for value in (self.dual_bound, bound) if value is not None]
+        bounds = [value for value in (self.dual_bound, bound, shown) if value is not None]
         progress = Progress(phase, time.monotonic() - self.begun, min(costs, default=None), max(bounds, default=None))
         self.trajectory.append(progress)
         if self.limits.on_progress is not None:
@@ -114,6 +116,8 @@ def solve_by_list(search: Search) -> None:
     search.raise_bound(least_cost(search.starts))
     if schedule is not None:
         search.offer(schedule, "list")
+    elif has_impossible_job(search.starts):
+        raise ProvenInfeasible(frozenset())
     search.report("list scheduling")
 
 

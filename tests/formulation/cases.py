@@ -30,7 +30,8 @@ class Case:
         return all_starts(self.instance, round(self.instance.horizon / self.instance.slot))
 
 
-def _instance(name: str, slots: int, pools: list[Doc], jobs: list[Doc], **tables: Any) -> Instance:
+def instance_of(name: str, slots: int, pools: list[Doc], jobs: list[Doc], **tables: Any) -> Instance:
+    """Slots of an hour, at home and in the cloud; pools p0, p1, ... of GPU type A at home at 1 an hour, but for what is said."""
     doc: Doc = {
         "name": name,
         "currency": "EUR",
@@ -44,34 +45,35 @@ def _instance(name: str, slots: int, pools: list[Doc], jobs: list[Doc], **tables
     return Instance.model_validate(doc | tables)
 
 
-def _job(name: str, hours: float, gpus: float = 1, pool: str = "p0", rate: float = 0.0, **fields: Any) -> Doc:
+def job(name: str, hours: float, gpus: float = 1, pool: str = "p0", rate: float = 0.0, **fields: Any) -> Doc:
     """A job with one mode; below one GPU: a share."""
     amount = {"gpus": gpus} if gpus >= 1 else {"share": gpus}
     return {"id": name, "modes": [amount | {"pool": pool, "duration": hours * HOUR, "read_rate": rate}]} | fields
 
 
-def _between(release: float, deadline: float) -> Doc:
+def between(release: float, deadline: float) -> Doc:
+    """Release and deadline in hours."""
     return {"release": release * HOUR, "deadline": deadline * HOUR}
 
 
 def scheduling() -> Case:
     """One GPU; the second job is due while the first runs, and is better rejected (2) than late (1 + 2 * 3)."""
     jobs = [
-        _job("long", 2, due=2 * HOUR, weight=4.0),
-        _job("short", 1, due=HOUR, weight=3.0, reject_cost=2.0),
+        job("long", 2, due=2 * HOUR, weight=4.0),
+        job("short", 1, due=HOUR, weight=3.0, reject_cost=2.0),
     ]
-    return Case(_instance("scheduling", 3, [{"gpus_per_node": 1, "nodes": 1}], jobs))
+    return Case(instance_of("scheduling", 3, [{"gpus_per_node": 1, "nodes": 1}], jobs))
 
 
 def capacity(form: Literal["sums", "levels"] = "sums") -> Case:
     """Two nodes of five GPUs. The gang takes both for an hour (2). Of three GPUs each, one run a node: three
     node-hours, though nine GPUs fit on two nodes. The job with many cores fits beside one of them."""
     jobs = [
-        _job("gang", 1, 7),
-        *(_job(f"large{k}", 1, 3, cpu_cores=4) for k in range(3)),
-        _job("cores", 1, 1, cpu_cores=5),
+        job("gang", 1, 7),
+        *(job(f"large{k}", 1, 3, cpu_cores=4) for k in range(3)),
+        job("cores", 1, 1, cpu_cores=5),
     ]
-    return Case(_instance("capacity", 3, [{"gpus_per_node": 5, "nodes": 2, "cpu_cores": 10}], jobs), form=form)
+    return Case(instance_of("capacity", 3, [{"gpus_per_node": 5, "nodes": 2, "cpu_cores": 10}], jobs), form=form)
 
 
 def rental() -> Case:
@@ -83,10 +85,10 @@ def rental() -> Case:
         "unavailable": [{"since": HOUR, "until": 2 * HOUR, "nodes": [1]}],
     }  # fmt: skip
     jobs = [
-        _job("long", 2, **_between(1, 3)),
-        _job("short", 1, release=2 * HOUR, due=3 * HOUR, weight=10.0),
+        job("long", 2, **between(1, 3)),
+        job("short", 1, release=2 * HOUR, due=3 * HOUR, weight=10.0),
     ]
-    return Case(_instance("rental", 4, [pool], jobs))
+    return Case(instance_of("rental", 4, [pool], jobs))
 
 
 def storage() -> Case:
@@ -104,12 +106,12 @@ def storage() -> Case:
         {"site": "cloud", "gpus_per_node": 2, "nodes": 1, "price": 3.0},
     ]
     jobs = [
-        _job("home0", 1, 1, "p0", 100.0, dataset="d0"),
-        _job("home1", 1, 1, "p0", 100.0, dataset="d1"),
-        _job("away0", 1, 1, "p1", 100.0, dataset="d0"),
-        _job("away1", 1, 1, "p1", 100.0, dataset="d0"),
+        job("home0", 1, 1, "p0", 100.0, dataset="d0"),
+        job("home1", 1, 1, "p0", 100.0, dataset="d1"),
+        job("away0", 1, 1, "p1", 100.0, dataset="d0"),
+        job("away1", 1, 1, "p1", 100.0, dataset="d0"),
     ]
-    instance = _instance(
+    instance = instance_of(
         "storage", 2, pools, jobs,
         sites=sites,
         cache_levels=2,
@@ -122,40 +124,42 @@ def storage() -> Case:
 def precedence() -> Case:
     """The second waits for the first, an hour late, on a node that both could have shared."""
     jobs = [
-        _job("first", 1),
-        _job("second", 1, due=HOUR, weight=2.0, after=["first"]),
+        job("first", 1),
+        job("second", 1, due=HOUR, weight=2.0, after=["first"]),
     ]
-    return Case(_instance("precedence", 3, [{"gpus_per_node": 2, "nodes": 1}], jobs))
+    return Case(instance_of("precedence", 3, [{"gpus_per_node": 2, "nodes": 1}], jobs))
 
 
 def nodes() -> Case:
     """Three jobs with five cores each: fifteen of the sixteen cores of two nodes, but one job a node."""
-    jobs = [_job(f"job{k}", 1, 1, cpu_cores=5) for k in range(3)]
+    jobs = [job(f"job{k}", 1, 1, cpu_cores=5) for k in range(3)]
     pool = {"gpus_per_node": 2, "nodes": 2, "cpu_cores": 8}
-    return Case(_instance("nodes", 2, [pool], jobs), frozenset({0}))
+    return Case(instance_of("nodes", 2, [pool], jobs), frozenset({0}))
 
 
 def gpus() -> Case:
     """Shares of three, three and two slices: the eight slices of a node, but five on one of its GPUs."""
-    jobs = [_job(f"job{k}", 1, share, memory=memory) for k, (share, memory) in enumerate(((0.75, 10), (0.75, 6), (0.5, 10)))]
+    jobs = [
+        job(f"job{k}", 1, share, memory=memory) for k, (share, memory) in enumerate(((0.75, 10), (0.75, 6), (0.5, 10)))
+    ]
     pool = {"gpus_per_node": 2, "nodes": 1, "slices_per_gpu": 4, "gpu_memory": 16.0}
-    return Case(_instance("gpus", 2, [pool], jobs), frozenset({0}))
+    return Case(instance_of("gpus", 2, [pool], jobs), frozenset({0}))
 
 
 def blocks_of_nodes() -> Case:
     """Blocks of two hours. The long job needs a second one, which is dear (1 + 9); the tail of the other node's
     block is no help, and neither is a block that begins anew while the node is on."""
     pool = {"gpus_per_node": 1, "nodes": 2, "price": [1.0, 1.0, 1.0, 9.0], "billing_increment": 2 * HOUR}
-    jobs = [_job("long", 3, **_between(0, 3)), _job("short", 1, **_between(1, 2))]
-    return Case(_instance("blocks_of_nodes", 4, [pool], jobs), frozenset({0}))
+    jobs = [job("long", 3, **between(0, 3)), job("short", 1, **between(1, 2))]
+    return Case(instance_of("blocks_of_nodes", 4, [pool], jobs), frozenset({0}))
 
 
 def boot_of_nodes() -> Case:
     """Node 0 is on at the start, with a job that stays; node 1 boots for an hour, so the other job starts at 1."""
     pool = {"gpus_per_node": 1, "nodes": 2, "boot_time": HOUR}
     running = {"mode": "1xp0", "pool": "p0", "places": [{"node": 0, "gpus": [0]}]}
-    jobs = [_job("stays", 2, running=running), _job("new", 1, due=HOUR, weight=5.0)]
-    return Case(_instance("boot_of_nodes", 3, [pool], jobs), frozenset({0}))
+    jobs = [job("stays", 2, running=running), job("new", 1, due=HOUR, weight=5.0)]
+    return Case(instance_of("boot_of_nodes", 3, [pool], jobs), frozenset({0}))
 
 
 CASES: dict[str, Case] = {

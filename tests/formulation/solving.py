@@ -7,6 +7,9 @@ from models.formulation.context import Form
 from models.starts import Starts
 from planner.engines.highs import Compiled
 
+# To what part of them the values of HiGHS are compared.
+TOLERANCE = 1e-6
+
 
 def has_impossible_job(starts: Starts) -> bool:
     """Whether a job that must run has no start; no model is built then."""
@@ -29,3 +32,17 @@ def value(
 def every_pool(starts: Starts) -> frozenset[int]:
     """Node indices wherever they may be given: the model then describes plans on nodes."""
     return frozenset(range(len(starts.instance.pools)))
+
+
+def assert_same(found: float | None, expected: float | None) -> None:
+    """The same value, or none in both."""
+    assert (found is None) == (expected is None), (found, expected)
+    if found is not None and expected is not None:
+        assert abs(found - expected) <= TOLERANCE * max(1.0, abs(expected)), (found, expected)
+
+
+def assert_at_most(lower: float | None, upper: float | None) -> None:
+    """No more than another value; where there is no solution, the value is above every other."""
+    if upper is not None:
+        assert lower is not None, upper
+        assert lower <= upper + TOLERANCE * max(1.0, abs(upper)), (lower, upper)
