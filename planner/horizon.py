@@ -27,8 +27,10 @@ def num_slots_of(instance: Instance) -> int:
     times += [window.until for pool in instance.pools for window in pool.unavailable]
     last = release_slot(instance, max(times, default=0.0))
     boot = max(math.ceil(pool.boot_time / instance.slot) for pool in instance.pools)
-    # One job after the other on otherwise empty nodes: no list schedule that finds room at all is longer.
-    serial = min(MAX_SLOTS, last + sum(shortest) + (boot + 1) * (len(instance.jobs) + 1))
+    # One job after the other on otherwise empty nodes, each in its slowest mode (bandwidth may rule out the others): no
+    # list schedule that finds room at all is longer.
+    slowest = [max((mode.duration for mode in modes_of(instance, job)), default=1) for job in instance.jobs]
+    serial = min(MAX_SLOTS, last + sum(slowest) + (boot + 1) * (len(instance.jobs) + 1))
     num_slots = last + 2 * longest + boot
     while num_slots < serial:
         schedule = list_schedule(all_starts(instance, num_slots, ignore_deadlines=True), by_due_date)

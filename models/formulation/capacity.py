@@ -9,7 +9,7 @@ from models.formulation.context import Context, declare, linear
 
 
 def declare_nodes(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""n[p,t] in {0..N[p,t]}: nodes of pool p that can be used in slot t (on, booted), N[p,t] those available."""
+    r"""n[p,t] in {0..N[p,t]} for p in POOL, t in SLOT: nodes of pool p that can be used in slot t, on and booted"""
     used = [p for p, rows in enumerate(context.rows_of_pool) if rows]
     model.POOL = pyo.Set(initialize=used, ordered=True)
     counts = {p: context.pools[p].available.sum(axis=0).tolist() for p in used}
@@ -17,8 +17,12 @@ def declare_nodes(model: pyo.ConcreteModel, context: Context) -> None:
 
 
 def runs_fit_on_usable_nodes(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""taken[q,p,t] <= capacity[p,q] n[p,t] for all p, t, and resources q of a node: GPU slices, GPU memory, CPU
-    cores, RAM"""
+    r"""taken[q,p,t] <= capacity[p,q] n[p,t]
+    for all p in POOL, t in SLOT, and resources q of a node that can bind: slices, memory, cpu_cores, ram
+
+    GPU slices always; of the others those of which some mode takes a larger part than of the slices. The other rows
+    are implied.
+    """
     rules = {}
     for p in model.POOL:
         for resource in context.resources(p):
@@ -30,7 +34,8 @@ def runs_fit_on_usable_nodes(model: pyo.ConcreteModel, context: Context) -> None
 
 
 def a_node_has_room_for_one_large_run(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""taken[large,p,t] <= n[p,t] for all p, t, where a run takes num_nodes[r] phi(slices[r] / slices of a node) of it
+    r"""taken[large,p,t] <= n[p,t] for all p in POOL with large runs, t in SLOT,
+    where use[large,r] = num_nodes[r] phi(slices[r] / capacity[p,slices])
 
     with phi(a) = 1 for a > 1/2, 1/2 for a = 1/2, else 0. A node holds one run of more than half, or two of a half, so
     the sum of phi over a node is at most 1: a dual feasible function of Fekete and Schepers (2001). It is implied

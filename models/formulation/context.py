@@ -182,6 +182,6 @@ def _memory(mode: Mode, pool: Pool) -> float:
 
 
 def declare(model: pyo.ConcreteModel, name: str, rules: dict[Any, Any]) -> None:
-    """An indexed constraint from its expressions; what is constant and holds is left out."""
+    """An indexed constraint from its expressions."""
     block = pyo.Constraint(list(rules), rule=lambda _, *index: rules[index if len(index) > 1 else index[0]])
     setattr(model, name, block)

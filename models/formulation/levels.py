@@ -31,7 +31,10 @@ def uses_levels(context: Context) -> bool:
 
 
 class Taken:
-    """The left sides: for a quantity and a slot, coefficients and variables whose sum is what is taken."""
+    r"""taken[q,o,t] = sum over (r,t') with t' <= t < t' + d[r]: use[q,r] x[r,t'] as sums, f[q,o,t] as levels
+
+    The left sides of the limits: for a quantity and a slot, coefficients and variables whose sum is what is taken.
+    """
 
     def __init__(self, model: pyo.ConcreteModel, context: Context):
         self.model = model
@@ -55,9 +58,11 @@ class Taken:
 
 
 def declare_levels(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""f[q,o,t] >= 0: what runs in slot t takes so much of quantity (q,o): slices, memory, CPU cores or RAM of
-    pool o, nodes of pool o for its large runs, bandwidth that is read at site o or across link o; only in the form
-    of levels"""
+    r"""f[q,o,t] >= 0 for (q,o) in QUANTITY, t in SLOT: what runs in slot t takes so much of quantity q of o
+
+    Quantities are slices, memory, CPU cores and RAM of pool o, nodes of pool o for its large runs, and the bandwidth
+    that is read at site o or across link o. As sums there are no levels: QUANTITY is empty.
+    """
     model.SLOT = pyo.Set(initialize=list(range(context.num_slots)), ordered=True)
     quantities = list(context.quantities) if uses_levels(context) else []
     model.QUANTITY = pyo.Set(initialize=quantities, dimen=2, ordered=True)
@@ -66,8 +71,8 @@ def declare_levels(model: pyo.ConcreteModel, context: Context) -> None:
 
 
 def levels_follow_starts_and_ends(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""f[q,o,t] = f[q,o,t-1] + sum over (r,t') with t' = t: use[q,r] x[r,t'] - sum over (r,t') with t' + d[r] = t:
-    use[q,r] x[r,t'] for all quantities (q,o), t; f[q,o,-1] = 0"""
+    r"""f[q,o,t] = f[q,o,t-1] + sum over r: use[q,r] x[r,t] - sum over r: use[q,r] x[r,t-d[r]]
+    for all (q,o) in QUANTITY, t in SLOT, with f[q,o,-1] = 0 and the sums over the rows that have such a start"""
     rules = {}
     for q, o in model.QUANTITY:
         changes: dict[int, tuple[list[float], list[Any]]] = defaultdict(lambda: ([], []))

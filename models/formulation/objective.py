@@ -13,13 +13,14 @@ from models.starts import START_TERMS
 
 
 def lowest_total_cost(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""minimise sum over the cost terms
-
-    node_hours, rental = sum over p, t: price[p,t] n[p,t], or block_price[p,t] v[p,t] for p in BLOCK;
+    r"""minimise the sum of the cost terms:
+    node_hours of owned and rental of cloud pools = sum over p, t: price[p,t] n[p,t],
+    or for p in BLOCK block_price[p,t] v[p,t];
     energy, tardiness, lost_value, transfer of what is read, restart, interruption = sum over (r,t): cost[r,t] x[r,t];
     rejection = sum over j: reject_cost[j] z[j];
     bandwidth = sum over s, i: hours[s] (alpha[s,i] w[s,i] + beta[s,i] b[s,i]);
-    cache, transfer of what is cached = sum over d, s, l: (hours[s] cache_price[s] + link price) size[d] l / L k[d,s,l]
+    cache = sum over d, s, l: hours[s] cache_price[s] size[d] l / L k[d,s,l];
+    transfer of what is cached = sum over d, s, l: link_price[d,s] size[d] l / L k[d,s,l]
     """
     terms: dict[str, Any] = {name: _of_starts(model, context, name) for name in START_TERMS}
     terms |= _of_nodes(model, context)

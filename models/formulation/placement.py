@@ -2,7 +2,9 @@
 
 Where the sums over a pool fit but no packing on its nodes exists at that cost (fragments of nodes, a share between two
 GPUs, a billing block that cannot move from one node to another), the engine asks for these rows in that pool and
-solves again. They describe a plan on nodes exactly, so the bound that comes with them is one on real plans.
+solves again. Every plan on nodes satisfies them, so the bound that comes with them is one on real plans. What they
+admit is a plan at its cost, but for one thing: where a node goes off and on again within a block, or a block after
+it, its blocks may go on in the old phase beside the new one, which may be cheaper under prices that change.
 """
 
 from __future__ import annotations
@@ -19,9 +21,15 @@ from models.starts import Row
 
 
 def declare_places(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""y[r,t,i] in {0,1}: start (r,t) takes node i; g[r,t,i,q] in {0,1}: and GPU q of it (in pools where GPUs are
-    shared); m[p,i,t], a[p,i,t] in {0,1}: node i can be used in slot t, and is switched on in it; e[p,i,t] in {0,1}: a
-    billing block of it begins; for the pools p in NODE_POOL"""
+    r"""y[r,t,i] in {0,1} for (r,t,i) in PLACE: start (r,t) takes node i of its pool;
+    g[r,t,i,q] in {0,1} for (r,t,i,q) in GPU: and GPU q of that node;
+    m[p,i,t] in {0..N[p,i,t]} for (p,i) in NODE, t in SLOT: node i of pool p can be used in slot t, on and booted;
+    a[p,i,t] in {0,1} for (p,i) in NODE, t in SLOT: node i is switched on in slot t, and boots from then on;
+    e[p,i,t] in {0,1} for (p,i) in NODE, t in SLOT: a billing block of node i begins in slot t
+
+    All of them only for the pools in NODE_POOL; a and e are of use only in those of BLOCK. GPUs are told apart in
+    pools that have several on a node and shares on them.
+    """
     node_pools = sorted(p for p in context.node_pools if p in model.POOL)
     model.NODE_POOL = pyo.Set(initialize=node_pools, ordered=True)
     nodes = [(p, i) for p in node_pools for i in range(context.pools[p].pool.nodes)]
@@ -91,7 +99,7 @@ def _places_by_start(model: pyo.ConcreteModel) -> dict[tuple[int, int], list[int
 
 
 def a_run_takes_its_nodes(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""sum over i: y[r,t,i] = num_nodes[r] x[r,t] for all starts (r,t) in the pools of NODE_POOL"""
+    r"""sum over i: y[r,t,i] = num_nodes[r] x[r,t] for all (r,t) in START in pools of NODE_POOL"""
     found = _places_by_start(model)
     rules = {}
     for p in model.NODE_POOL:
@@ -104,8 +112,8 @@ def a_run_takes_its_nodes(model: pyo.ConcreteModel, context: Context) -> None:
 
 
 def runs_fit_on_their_node(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""sum over (r,t') running in t: use[r,q] y[r,t',i] <= capacity[p,q] m[p,i,t] for all nodes (p,i), t,
-    resources q"""
+    r"""sum over (r,t') with t' <= t < t' + d[r]: part[q,r] y[r,t',i] <= capacity[p,q] m[p,i,t]
+    for all (p,i) in NODE, t in SLOT, and resources q of a node that can bind"""
     rules = {}
     for p in model.NODE_POOL:
         running = context.running(context.rows_of_pool[p])
@@ -120,8 +128,8 @@ def runs_fit_on_their_node(model: pyo.ConcreteModel, context: Context) -> None:
 
 
 def a_run_takes_its_gpus(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""sum over q: g[r,t,i,q] = gpus[r] y[r,t,i], one for a share, for all (r,t,i) in PLACE where GPUs are told
-    apart"""
+    r"""sum over q: g[r,t,i,q] = max(1, gpus[r]) y[r,t,i] for all (r,t,i) in PLACE where GPUs are told apart, gangs
+    left out"""
     found: dict[tuple[int, int, int], list[Any]] = defaultdict(list)
     for r, t, i, q in model.GPU:
         found[r, t, i].append(model.g[r, t, i, q])
@@ -133,8 +141,8 @@ def a_run_takes_its_gpus(model: pyo.ConcreteModel, context: Context) -> None:
 
 
 def runs_fit_on_their_gpu(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""sum over (r,t') running in t: slices_on_gpu[r] g[r,t',i,q] + slices_per_gpu sum over gangs: y[r,t',i]
-    <= slices_per_gpu for all GPUs (p,i,q), t; and the same for the memory of the GPU"""
+    r"""sum over (r,t') with t' <= t < t' + d[r]: of_gpu[r] g[r,t',i,q], of gangs of_gpu[r] y[r,t',i], <= slices_per_gpu
+    for all GPUs q of (p,i) in NODE where GPUs are told apart, t in SLOT; and the same for the memory of the GPU"""
     rules = {}
     for p in model.NODE_POOL:
         if not needs_gpus(context, p):
@@ -169,7 +177,7 @@ def _slices_on_gpu(row: Row, slices_per_gpu: int) -> int:
 
 def nodes_add_up(model: pyo.ConcreteModel, context: Context) -> None:
     r"""n[p,t] = sum over i: m[p,i,t]; v[p,t] = sum over i: e[p,i,t]; u[p,t] = sum over i: a[p,i,t]
-    for all p in NODE_POOL, t (the last two for p in BLOCK)"""
+    for all p in NODE_POOL, t in SLOT (the last two for p in BLOCK)"""
     rules = {}
     for p in model.NODE_POOL:
         nodes = range(context.pools[p].pool.nodes)
@@ -194,8 +202,11 @@ def _held(model: pyo.ConcreteModel, grid: PoolGrid, p: int, i: int, t: int) -> l
 
 
 def a_node_is_paid_while_on(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""h[p,i,t] <= sum over t - block < t' <= t: e[p,i,t'] and h[p,i,t] <= N[p,i,t]
-    with h[p,i,t] = m[p,i,t] + sum over t - boot < t' <= t: a[p,i,t'], for all nodes of pools in BLOCK, t"""
+    r"""h[p,i,t] <= sum over t - block < t' <= t: e[p,i,t'] and h[p,i,t] <= N[p,i,t],
+    with h[p,i,t] = m[p,i,t] + sum over t - boot < t' <= t: a[p,i,t'], for all (p,i) in NODE with p in BLOCK, t in SLOT
+
+    h says that the node is held: it is on or boots.
+    """
     rules = {}
     for p, i in model.NODE:
         if p not in model.BLOCK:
@@ -210,8 +221,8 @@ def a_node_is_paid_while_on(model: pyo.ConcreteModel, context: Context) -> None:
 
 
 def a_node_boots_when_switched_on(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""h[p,i,t] - h[p,i,t-1] <= a[p,i,t] <= min(h[p,i,t], 1 - h[p,i,t-1]) for all nodes of pools in BLOCK, t; in t
-    = 0 a node that is on at the start needs no a"""
+    r"""h[p,i,t] - h[p,i,t-1] <= a[p,i,t] <= min(h[p,i,t], 1 - h[p,i,t-1]) for all (p,i) in NODE with p in BLOCK,
+    t in SLOT, with h[p,i,-1] = 1 on the left where the node is on at the start, else 0"""
     rules = {}
     for p, i in model.NODE:
         if p not in model.BLOCK:
@@ -229,8 +240,8 @@ def a_node_boots_when_switched_on(model: pyo.ConcreteModel, context: Context) ->
 
 
 def blocks_of_a_node_follow_each_other(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""a[p,i,t] <= e[p,i,t] <= a[p,i,t] + e[p,i,t-block] for all nodes of pools in BLOCK, t; on the right also 1
-    in t = 0 for a node that is on at the start"""
+    r"""a[p,i,t] <= e[p,i,t] <= a[p,i,t] + e[p,i,t-block] for all (p,i) in NODE with p in BLOCK, t in SLOT;
+    for t = 0 one is added on the right where the node is on at the start"""
     rules = {}
     for p, i in model.NODE:
         if p not in model.BLOCK:
@@ -246,9 +257,10 @@ def blocks_of_a_node_follow_each_other(model: pyo.ConcreteModel, context: Contex
 
 
 def identical_nodes_are_ordered(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""sum over t: m[p,i,t] >= sum over t: m[p,i+1,t] for all neighbours that differ in nothing
+    r"""sum over t: m[p,i,t] >= sum over t: m[p,i+1,t] for all neighbours (p,i), (p,i+1) in NODE that differ in nothing
 
-    Of all numberings of identical nodes one is kept: the busiest first.
+    They are available in the same slots, both or neither on at the start, and no running job is on either. Of all
+    numberings of identical nodes one is kept: the busiest first.
     """
     rules = {}
     for p in model.NODE_POOL:

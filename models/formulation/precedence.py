@@ -9,9 +9,10 @@ from models.formulation.context import Context, declare, linear
 
 def predecessors_complete_first(model: pyo.ConcreteModel, context: Context) -> None:
     r"""sum over (r,t') of j with t' <= t: x[r,t'] <= sum over (r,t') of i with t' + d[r] <= t: x[r,t']
-    for all j, predecessors i of j, and slots t in which j may start
+    for all jobs j, predecessors i of j, and slots t in which j may start
 
-    One row a slot is tighter than one row a pair over start times, and holds for rejected predecessors too.
+    What has started by t has its predecessors complete by t. One row a slot is tighter than one row a pair over
+    start times, and holds for rejected predecessors too: nothing of them is ever complete.
     """
     instance, rules = context.instance, {}
     of_job = context.starts.rows_of_job

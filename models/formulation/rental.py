@@ -11,8 +11,12 @@ from models.formulation.context import Context, declare, linear
 
 
 def declare_blocks(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""v[p,t] >= 0 integer: billing blocks that begin in slot t; u[p,t] >= 0: nodes newly switched on in slot t, for
-    pools p in BLOCK, those with an increment of several slots or a boot"""
+    r"""v[p,t] in {0..nodes[p]} for p in BLOCK, t in SLOT: billing blocks that begin in slot t;
+    u[p,t] in [0,nodes[p]] for p in BLOCK, t in SLOT: nodes that are switched on in slot t, and boot from then on
+
+    BLOCK are the pools with an increment of several slots or a boot. A node that is on at the start and goes on is
+    not switched on.
+    """
     billed = [p for p in model.POOL if not context.pools[p].is_plain]
     model.BLOCK = pyo.Set(initialize=billed, ordered=True)
     bounds = {p: (0, context.pools[p].pool.nodes) for p in billed}
@@ -21,7 +25,8 @@ def declare_blocks(model: pyo.ConcreteModel, context: Context) -> None:
 
 
 def nodes_are_paid(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""n[p,t] + sum over t - boot < t' <= t: u[p,t'] <= sum over t - block < t' <= t: v[p,t'] for all p in BLOCK, t"""
+    r"""n[p,t] + sum over t - boot < t' <= t: u[p,t'] <= sum over t - block < t' <= t: v[p,t']
+    for all p in BLOCK, t in SLOT"""
     rules = {}
     for p in model.BLOCK:
         grid = context.pools[p]
@@ -34,7 +39,7 @@ def nodes_are_paid(model: pyo.ConcreteModel, context: Context) -> None:
 
 
 def booting_nodes_are_available(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""n[p,t] + sum over t - boot < t' <= t: u[p,t'] <= N[p,t] for all p in BLOCK with a boot, t"""
+    r"""n[p,t] + sum over t - boot < t' <= t: u[p,t'] <= N[p,t] for all p in BLOCK with a boot, t in SLOT"""
     rules = {}
     for p in model.BLOCK:
         grid = context.pools[p]
@@ -46,10 +51,11 @@ def booting_nodes_are_available(model: pyo.ConcreteModel, context: Context) -> N
 
 
 def blocks_begin_anew_or_go_on(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""v[p,t] - v[p,t-block] <= u[p,t] for all p in BLOCK with a boot, t; on the right also the nodes that are on at
-    the start, for t = 0
+    r"""v[p,t] - v[p,t-block] <= u[p,t] for all p in BLOCK with a boot, t in SLOT;
+    for t = 0 the nodes that are on at the start are added on the right
 
-    A block begins on a node whose block just ended, or on one newly switched on.
+    A block begins on a node whose block just ended, or on one newly switched on. Without a boot being switched on
+    costs nothing, and these rows would say nothing.
     """
     rules = {}
     for p in model.BLOCK:

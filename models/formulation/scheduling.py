@@ -11,10 +11,11 @@ from models.formulation.context import Context, declare, linear
 
 
 def declare_starts(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""x[r,t] in {0,1} for every start (r,t) in START; z[j] in {0,1} for every j in OPTIONAL.
+    r"""x[r,t] in {0,1} for (r,t) in START: the job of row r starts in slot t, in its mode and at its cache level;
+    z[j] in {0,1} for j in OPTIONAL: job j is rejected
 
-    A row r is a job in a mode at a cache level: x with level 0 reads over the link, x with a higher level reads that
-    part from the cache.
+    A row r is a job in a mode at a cache level: with level 0 it reads over the link, with a higher one that part
+    from the cache.
     """
     model.START = pyo.Set(initialize=context.start_list, dimen=2, ordered=True)
     optional = [j for j in context.jobs if context.instance.jobs[j].reject_cost is not None]

@@ -13,8 +13,10 @@ from models.formulation.context import Context, declare, linear
 
 
 def declare_storage(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""k[d,s,l] in {0,1}: the part l / cache_levels of dataset d is cached at site s; B[s] >= 0: bandwidth bought at
-    site s; b[s,i] >= 0, w[s,i] in {0,1}: bandwidth bought under piece i of its tariff, and that the piece is used"""
+    r"""k[d,s,l] in {0,1} for (d,s,l) in CACHED: the part l / L of dataset d is cached at site s;
+    B[s] in [0,U[s]] for s in LINKED: bandwidth bought at site s;
+    b[s,i] in [0,U[s]] for (s,i) in PIECE: bandwidth bought under piece i of the tariff of site s;
+    w[s,i] in {0,1} for (s,i) in PIECE: piece i is used"""
     rows = context.rows
     cached = sorted({(row.dataset, row.site, row.level) for row in rows if row.level > 0})
     linked = sorted({row.site for row in rows if row.link_rate > 0})
@@ -39,7 +41,7 @@ def _most_bandwidth(context: Context, s: int) -> float:
 
 
 def readers_share_the_bandwidth(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""taken[reading,s,t] <= B[s] for all s, t, where a run takes its link_rate[r] at its site"""
+    r"""taken[reading,s,t] <= B[s] for all s in LINKED, t in SLOT, where use[reading,r] = link_rate[r]"""
     rules = {}
     for s in model.LINKED:
         for t in model.SLOT:
@@ -50,7 +52,8 @@ def readers_share_the_bandwidth(model: pyo.ConcreteModel, context: Context) -> N
 
 
 def readers_share_the_network(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""taken[crossing,l,t] <= bandwidth[l] for all links l from home to site that have a bandwidth, t"""
+    r"""taken[crossing,o,t] <= bandwidth[o] for all links o with a bandwidth that some row reads across, t in SLOT,
+    where use[crossing,r] = link_rate[r]"""
     index, rules = context.instance.site_index, {}
     for link in context.instance.network:
         owner = f"{index[link.source]}-{index[link.target]}"
@@ -62,7 +65,10 @@ def readers_share_the_network(model: pyo.ConcreteModel, context: Context) -> Non
 
 
 def cached_readers_need_the_cache(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""sum over (r,t) of j at site s and level l: x[r,t] <= k[dataset(j),s,l] for all j, s, l > 0"""
+    r"""sum over (r,t) of j at site s and level l: x[r,t] <= k[d,s,l] for all jobs j with dataset d, (d,s,l) in CACHED
+
+    One row a job, tighter than one row for all readers of a dataset.
+    """
     readers: dict[tuple[int, int, int], list[Any]] = defaultdict(list)
     dataset = {}
     for r, row in enumerate(context.rows):
@@ -77,7 +83,10 @@ def cached_readers_need_the_cache(model: pyo.ConcreteModel, context: Context) ->
 
 
 def a_dataset_has_one_level(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""sum over l: k[d,s,l] <= 1 for all d, s (only where there are several levels)"""
+    r"""sum over l: k[d,s,l] <= 1 for all d, s with several levels in CACHED
+
+    No cheapest plan has two, as the higher one serves the readers of both; this says so.
+    """
     levels: dict[tuple[int, int], list[Any]] = defaultdict(list)
     for d, s, level in model.CACHED:
         levels[d, s].append(model.k[d, s, level])
@@ -86,7 +95,7 @@ def a_dataset_has_one_level(model: pyo.ConcreteModel, context: Context) -> None:
 
 
 def cached_datasets_fit(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""sum over d, l: size[d] l / cache_levels k[d,s,l] <= cache_capacity[s] for all s"""
+    r"""sum over d, l: size[d] l / L k[d,s,l] <= cache_capacity[s] for all s with some (d,s,l) in CACHED"""
     sizes: dict[int, list[float]] = defaultdict(list)
     ks: dict[int, list[Any]] = defaultdict(list)
     for d, s, level in model.CACHED:
@@ -97,7 +106,7 @@ def cached_datasets_fit(model: pyo.ConcreteModel, context: Context) -> None:
 
 
 def bandwidth_is_bought_by_pieces(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""B[s] = sum over i: b[s,i] for all s with a tariff"""
+    r"""B[s] = sum over i: b[s,i] for all s in LINKED with a tariff"""
     rules = {}
     for s in model.LINKED:
         pieces = [model.b[key] for key in model.PIECE if key[0] == s]
@@ -107,7 +116,10 @@ def bandwidth_is_bought_by_pieces(model: pyo.ConcreteModel, context: Context) ->
 
 
 def a_piece_is_used_or_empty(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""b[s,i] <= U[s] w[s,i] for all s, i, with U[s] the most bandwidth that can be of use"""
+    r"""b[s,i] <= U[s] w[s,i] for all (s,i) in PIECE
+
+    U[s] is the most bandwidth that can be of use: the cap, or what all readers take at once if that is less.
+    """
     rules = {}
     for s, i in model.PIECE:
         most = _most_bandwidth(context, s)
@@ -116,7 +128,10 @@ def a_piece_is_used_or_empty(model: pyo.ConcreteModel, context: Context) -> None
 
 
 def one_piece_is_used(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""sum over i: w[s,i] <= 1 for all s with several pieces"""
+    r"""sum over i: w[s,i] <= 1 for all s with several pieces in PIECE
+
+    No cheapest plan uses two, as the tariff is concave; this says so.
+    """
     rules = {}
     for s in model.LINKED:
         pieces = [model.w[key] for key in model.PIECE if key[0] == s]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from planner.engines.base import Solution
 
 EPILOG = examples(
-    "planner plan instances/quickstart",
+    "planner plan instances/quickstart.yaml",
     "planner plan tonight.yaml --out plans/tonight",
     "planner plan tonight.yaml --engine exact --time-limit 10m --gap 1%",
     "planner plan tonight.yaml --json --quiet > tonight.json",

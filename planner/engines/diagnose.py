@@ -19,6 +19,7 @@ from models.formulation import build_model
 from models.formulation.context import Context, linear
 from models.starts import Starts, all_starts
 from planner.engines.base import Limits
+from planner.engines.exact import has_impossible_job
 from planner.engines.highs import Answer, Compiled
 from planner.horizon import num_slots_of
 
@@ -47,6 +48,8 @@ def _alone(instance: Instance, stretched: Starts, stated: int) -> Iterator[Clash
     """Jobs that cannot meet their deadline or the horizon even with every node to themselves."""
     for j, job in enumerate(instance.jobs):
         rows = [stretched.rows[r] for r in stretched.rows_of_job[j]]
+        if job.reject_cost is not None:
+            continue
         if not rows:
             yield Clash(f"job {job.id}", "finds no nodes that are available for as long as it runs", (job.id,))
             continue
@@ -71,7 +74,7 @@ def _solve(model: pyo.ConcreteModel, objective: Any, limits: Limits) -> Answer:
 def _deadlines(starts: Starts, node_pools: frozenset[int], limits: Limits, stated: int) -> list[Clash]:
     """Least total hours past deadlines and horizon."""
     instance = starts.instance
-    if any(not rows for rows in starts.rows_of_job):
+    if has_impossible_job(starts):
         return []
     model = build_model(starts, node_pools)
     limit = [
@@ -99,7 +102,7 @@ def _deadlines(starts: Starts, node_pools: frozenset[int], limits: Limits, state
 def _nodes(starts: Starts, node_pools: frozenset[int], limits: Limits, stated: int) -> list[Clash]:
     """Fewest further nodes; the pools of identical nodes are only counted here."""
     del node_pools, stated
-    if any(not rows for rows in starts.rows_of_job):
+    if has_impossible_job(starts):
         return []
     context = Context(starts)
     model = build_model(starts)
@@ -141,7 +144,7 @@ def _bandwidth(starts: Starts, node_pools: frozenset[int], limits: Limits, state
     """Least further bandwidth at sites and across links."""
     del stated
     instance = starts.instance
-    if any(not rows for rows in starts.rows_of_job):
+    if has_impossible_job(starts):
         return []
     model = build_model(starts, node_pools)
     model.over = pyo.VarList(domain=pyo.NonNegativeReals)
@@ -172,7 +175,11 @@ def _jobs(starts: Starts, node_pools: frozenset[int], limits: Limits, stated: in
     """Fewest jobs left out."""
     del stated
     instance = starts.instance
-    model = build_model(starts, node_pools, frozenset(j for j, rows in enumerate(starts.rows_of_job) if rows))
+    model = build_model(
+        starts,
+        node_pools,
+        frozenset(j for j, job in enumerate(instance.jobs) if starts.rows_of_job[j] or job.reject_cost is not None),
+    )
     model.out = pyo.Var(range(len(instance.jobs)), domain=pyo.Binary)
     del model.each_job_starts_once
     model.each_job_starts_once = pyo.ConstraintList()

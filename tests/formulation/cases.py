@@ -31,7 +31,7 @@ class Case:
 
 
 def instance_of(name: str, slots: int, pools: list[Doc], jobs: list[Doc], **tables: Any) -> Instance:
-    """Slots of an hour, at home and in the cloud; pools p0, p1, ... of GPU type A at home at 1 an hour, but for what is said."""
+    """Slots of an hour; pools p0, p1, ... are of GPU type A, at home and at 1 an hour, unless they say otherwise."""
     doc: Doc = {
         "name": name,
         "currency": "EUR",
