@@ -16,7 +16,8 @@ from models.domain.entities import (
     Unavailable,
     ValueStep,
 )
-from models.domain.instance import FORMAT, MAX_SLOTS, Head, Instance
+from models.domain.fields import MAX_SLOTS
+from models.domain.instance import FORMAT, Head, Instance
 from models.domain.plan import (
     COST_TERMS,
     Bandwidth,

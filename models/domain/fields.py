@@ -19,6 +19,7 @@ _ID = re.compile(r"(?!\s)[^\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]+(?<!\s)")
 _SMALLEST = 1e-12
 _LONGEST_TIME = 100 * 365.25 * 86400
 _LARGEST_NUMBER = 1e18
+MAX_SLOTS = 100_000
 NO_START = "is an instant, but the instance has no valid start; mend start first"
 
 

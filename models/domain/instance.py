@@ -12,9 +12,10 @@ from pydantic import AwareDatetime, BeforeValidator, Field, WithJsonSchema, mode
 
 from models.domain.entities import Dataset, Job, Link, Pool, Site, Throughput
 from models.domain.fields import Entity, Id, PositiveCount, PositiveDuration, describe
+from models.domain.rules import SECTIONS, Draft, check_rules
+from models.errors import InvalidInput
 
 FORMAT: Literal["burstplan/1"] = "burstplan/1"
-MAX_SLOTS = 100_000
 
 
 def _read_start(value: object) -> object:
@@ -69,10 +70,8 @@ class Instance(Head):
 
     @model_validator(mode="after")
     def _obeys_the_rules(self) -> Instance:
-        from models.domain.rules import Draft, check_rules
-        from models.errors import InvalidInput
-
-        faults = check_rules(Draft.of(self))
+        tables = {section: getattr(self, section) for section in SECTIONS}
+        faults = check_rules(Draft.of(tables, self.slot, self.horizon, self.start))
         if faults:
             raise InvalidInput(faults)
         return self

@@ -10,12 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from models.domain.entities import Job, ModeEntry, Pool, Throughput
-
-if TYPE_CHECKING:
-    from models.domain.instance import Instance
 
 # A duration that is a whole number of slots but for rounding errors is that number.
 ROUNDING = 1e-9
@@ -58,6 +55,25 @@ class Mode:
     def volume_gb(self) -> float:
         """What it reads from beginning to end."""
         return self.read_rate_mb_s * self.duration_s / 1000.0
+
+
+class Cluster(Protocol):
+    """What the modes of a job depend on besides the job; an instance has it."""
+
+    @property
+    def slot(self) -> float:
+        """Length of a slot in seconds."""
+
+    @property
+    def pools(self) -> tuple[Pool, ...]:
+        """Pools of nodes."""
+
+    @property
+    def throughputs(self) -> tuple[Throughput, ...]:
+        """Measured speeds."""
+
+    def is_read_at(self, dataset: str, site: str) -> bool:
+        """Whether a dataset can be read at a site."""
 
 
 def entries_of(job: Job, throughputs: tuple[Throughput, ...]) -> Iterator[ModeEntry]:
@@ -112,7 +128,7 @@ def slots_of(duration_s: float, slot_s: float) -> int:
     return max(1, math.ceil(duration_s / slot_s - ROUNDING))
 
 
-def modes_of(instance: Instance, job: Job) -> tuple[Mode, ...]:
+def modes_of(instance: Cluster, job: Job) -> tuple[Mode, ...]:
     """Every usable mode of a job: it fits the pool, its data can be read there, spot only where allowed.
 
     The mode of a running job is usable in its own pool whatever the rules on spot say: it is there already.

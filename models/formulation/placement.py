@@ -3,8 +3,8 @@
 Where the sums over a pool fit but no packing on its nodes exists at that cost (fragments of nodes, a share between two
 GPUs, a billing block that cannot move from one node to another), the engine asks for these rows in that pool and
 solves again. Every plan on nodes satisfies them, so the bound that comes with them is one on real plans. What they
-admit is a plan at its cost, but for one thing: where a node goes off and on again within a block, or a block after
-it, its blocks may go on in the old phase beside the new one, which may be cheaper under prices that change.
+admit is a plan at its cost, but for one thing: the blocks of a node that goes off may go on, paid, in their old phase
+and cover what runs once it is on again. Under prices that change that can be cheaper than what it is billed.
 """
 
 from __future__ import annotations

@@ -175,20 +175,15 @@ def site_with(**storage: Any) -> Site:
     return Site.model_validate({"id": "s", "kind": "cloud", "storage": storage})
 
 
-# A published price list: MB/s and money an hour.
-LISTED = {150.0: 0.31, 300.0: 0.46, 600.0: 0.77, 1200.0: 1.39}
-
-
-def test_a_price_list_is_linear_between_its_points() -> None:
-    site = site_with(points=[{"mb_s": b, "price": p} for b, p in LISTED.items()])
-    assert len(grid.tariff_pieces(site)) == 3
-    assert grid.bandwidth_cap(site) == 1200.0
-    assert grid.tariff_price(site, 0.0) == 0.0
-    for mb_s in np.linspace(1.0, 1200.0, 400):
-        # The list is all but concave: its slopes are 0.001, 0.00103, 0.00103.
-        below = 0.31 + 0.001 * (mb_s - 150.0)
-        between = float(np.interp(mb_s, list(LISTED), list(LISTED.values())))
-        assert grid.tariff_price(site, mb_s) == pytest.approx(min(below, between) if mb_s > 150 else below, abs=0.01)
+@pytest.mark.parametrize(
+    ("mb_s", "price"), [(0.0, 0.0), (50.0, 0.75), (100.0, 1.0), (200.0, 1.5), (450.0, 2.3), (600.0, 2.6)]
+)
+def test_a_price_list_is_linear_between_its_points(mb_s: float, price: float) -> None:
+    """Before the first point goes the line through the first two."""
+    site = site_with(points=[{"mb_s": b, "price": p} for b, p in ((100.0, 1.0), (300.0, 2.0), (600.0, 2.6))])
+    assert len(grid.tariff_pieces(site)) == 2
+    assert grid.bandwidth_cap(site) == 600.0
+    assert grid.tariff_price(site, mb_s) == pytest.approx(price)
 
 
 @CHECKED

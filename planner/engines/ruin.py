@@ -1,0 +1,120 @@
+"""Ruin and recreate (Schrimpf et al., 2000) on nodes: take a few jobs that stand in each other's way off the schedule and put
+them back one by one where they are cheapest now.
+
+It sees nodes and the whole cost, so it mends what pool-level prices cannot know: fragments of nodes, blocks paid for
+nothing, a cache with one reader left. Work is counted in iterations, not in seconds, so that the same seed gives the
+same plan.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterable
+
+import networkx
+
+from models.precedence import precedence_graph
+from planner.engines.assemble import cost_of
+from planner.engines.policies.listing import ORDERS, insert
+from planner.engines.schedule import Schedule, Step
+
+# A ruined part: large enough to rearrange two nodes, small enough to be tried dozens of times a second.
+FEWEST, MOST = 2, 10
+# Record-to-record travel (Dueck, 1993): a schedule this much dearer than the best is still walked on from, less at the end.
+TOLERANCE = 0.004
+
+
+class Ruin:
+    """The search over one schedule; `run` leaves the best schedule found in place."""
+
+    def __init__(self, schedule: Schedule, seed: int):
+        self.schedule = schedule
+        self.random = random.Random(seed)
+        self.graph = precedence_graph(schedule.instance)
+        self.topological = {j: k for k, j in enumerate(networkx.lexicographical_topological_sort(self.graph))}
+        self.orders = [
+            {j: order(schedule.starts, j) for j in range(len(schedule.instance.jobs))} for order in ORDERS.values()
+        ]
+
+    def run(self, iterations: int, *, deadline: float | None = None) -> float:
+        """The cost of the best schedule after so many iterations, or at the deadline."""
+        best = current = cost_of(self.schedule).cost
+        kept = dict(self.schedule.chosen)
+        for k in range(iterations):
+            if deadline is not None and time.monotonic() > deadline:
+                break
+            cost = self._step()
+            if cost is None:
+                continue
+            if cost < best - 1e-9 * max(1.0, best):
+                best, kept = cost, dict(self.schedule.chosen)
+            if cost <= best * (1 + TOLERANCE * (1 - k / iterations)):
+                current = cost
+                self._removed.clear()
+            else:
+                self._undo()
+        if current > best:
+            self._become(kept)
+        return best
+
+    def _step(self) -> float | None:
+        """Ruin and recreate once; the new cost, or None where nothing changed or a job found no room (and all is undone)."""
+        jobs = self._choose()
+        self._removed: dict[int, Step | None] = {j: self.schedule.chosen.get(j) for j in jobs}
+        for j in jobs:
+            if j in self.schedule.chosen:
+                self.schedule.drop(j)
+        keys = self.random.choice(self.orders)
+        noise = {j: self.random.random() for j in jobs}
+        shuffled = self.random.random() < 0.5
+        order = sorted(jobs, key=lambda j: (noise[j],) if shuffled else (keys[j], noise[j]))
+        # Predecessors first: a stable order keeps the rest of the shuffle.
+        whole = all(insert(self.schedule, j) for j in self._after_predecessors(order))
+        if not whole or all(self.schedule.chosen.get(j) == step for j, step in self._removed.items()):
+            self._undo()
+            return None
+        return cost_of(self.schedule).cost
+
+    def _choose(self) -> list[int]:
+        """A job and those that run nearest to it in time, in its pool first; with all that must run after them."""
+        jobs = range(len(self.schedule.instance.jobs))
+        seed = self.random.choice(jobs)
+        count = self.random.randint(FEWEST, MOST)
+        near = sorted(jobs, key=lambda j: (self._distance(seed, j), j))
+        # Not just the nearest: each is passed over now and then.
+        chosen = [j for j in near if j == seed or self.random.random() < 0.7][:count]
+        found = set(chosen)
+        for j in chosen:
+            found |= networkx.descendants(self.graph, j)
+        return sorted(found)
+
+    def _distance(self, a: int, b: int) -> float:
+        first, second = self.schedule.chosen.get(a), self.schedule.chosen.get(b)
+        if first is None or second is None:
+            return 0.0 if first is second else 1.0
+        rows = self.schedule.starts.rows
+        apart = abs(first.slot + rows[first.row].duration / 2 - second.slot - rows[second.row].duration / 2)
+        return apart + (0 if rows[first.row].pool == rows[second.row].pool else self.schedule.num_slots / 4)
+
+    def _after_predecessors(self, order: list[int]) -> Iterable[int]:
+        if not any(self.graph.in_degree(j) for j in order):
+            return order
+        return sorted(order, key=self.topological.__getitem__)
+
+    def _undo(self) -> None:
+        for j in self._removed:
+            if j in self.schedule.chosen:
+                self.schedule.drop(j)
+        for j, step in self._removed.items():
+            if step is not None:
+                self.schedule.put(j, step)
+        self._removed = {}
+
+    def _become(self, kept: dict[int, Step]) -> None:
+        for j in list(self.schedule.chosen):
+            if self.schedule.chosen[j] != kept.get(j):
+                self.schedule.drop(j)
+        for j, step in kept.items():
+            if j not in self.schedule.chosen:
+                self.schedule.put(j, step)
