@@ -26,7 +26,8 @@ Chosen = dict[int, tuple[int, int]]
 """For each job its row and slot."""
 
 # Beyond this many variables the exact placement of a pool takes longer than it can save.
-EXACT_PLACES = 60_000
+EXACT_PLACES = 20_000
+EXACT_SECONDS = 20.0
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,12 @@ def _place_pool(
         if key <= (0, target + 1e-7 * max(1.0, target)):
             return best
     exact = _exactly(starts, p, chosen, time_limit_s, seed)
-    return exact if exact is not None else best
+    if exact is None:
+        return best
+    timeline = PoolTimeline(starts.instance, p, starts.num_slots)
+    for j, spot in exact.items():
+        timeline.take(starts.rows[chosen[j][0]], chosen[j][1], spot)
+    return exact if (0, node_cost(timeline)) < best_key else best
 
 
 def _orders(starts: Starts, chosen: Chosen) -> list[list[int]]:
@@ -136,7 +142,8 @@ def _exactly(starts: Starts, p: int, chosen: Chosen, time_limit_s: float | None,
     model = build_model(fixed, frozenset({p}), frozenset(chosen))
     for start in model.START:
         model.x[start].fix(1)
-    answer = Compiled(model).solve(time_limit_s=time_limit_s, gap=1e-9, seed=seed, threads=1)
+    limit = EXACT_SECONDS if time_limit_s is None else min(EXACT_SECONDS, 0.1 * time_limit_s)
+    answer = Compiled(model).solve(time_limit_s=limit, gap=1e-9, seed=seed, threads=1)
     if answer.values is None:
         return None
     taken: dict[int, list[int]] = defaultdict(list)

@@ -1,5 +1,5 @@
-"""Ruin and recreate (Schrimpf et al., 2000) on nodes: take a few jobs that stand in each other's way off the schedule and put
-them back one by one where they are cheapest now.
+"""Ruin and recreate (Schrimpf et al., 2000) on nodes: take a few jobs that stand in each other's way off the
+schedule and put them back one by one where they are cheapest now.
 
 It sees nodes and the whole cost, so it mends what pool-level prices cannot know: fragments of nodes, blocks paid for
 nothing, a cache with one reader left. Work is counted in iterations, not in seconds, so that the same seed gives the
@@ -21,7 +21,8 @@ from planner.engines.schedule import Schedule, Step
 
 # A ruined part: large enough to rearrange two nodes, small enough to be tried dozens of times a second.
 FEWEST, MOST = 2, 10
-# Record-to-record travel (Dueck, 1993): a schedule this much dearer than the best is still walked on from, less at the end.
+# Record-to-record travel (Dueck, 1993): a schedule this much dearer than the best is still walked on from, less at
+# the end.
 TOLERANCE = 0.004
 
 
@@ -59,7 +60,8 @@ class Ruin:
         return best
 
     def _step(self) -> float | None:
-        """Ruin and recreate once; the new cost, or None where nothing changed or a job found no room (and all is undone)."""
+        """Ruin and recreate once; the new cost, or None where nothing changed or a job found no room (and all is
+        undone)."""
         jobs = self._choose()
         self._removed: dict[int, Step | None] = {j: self.schedule.chosen.get(j) for j in jobs}
         for j in jobs:

@@ -44,8 +44,8 @@ def test_the_oracle_agrees_on_many(family: str, block: int) -> None:
 
 
 def phases() -> Instance:
-    """Blocks of three hours; slot 9 is dear. The first job runs in slot 0, the second from 4 to 8; in slot 3 the node is
-    unavailable, so it goes on anew in slot 4 and pays for slots 4 to 9."""
+    """Blocks of three hours; slot 9 is dear. The first job runs in slot 0, the second from 4 to 8. In slot 3 the node
+    is unavailable, so it is on anew from slot 4, and pays for slots 4 to 9."""
     pool = {
         "gpus_per_node": 1, "nodes": 1, "price": [0.0] * 9 + [100.0], "billing_increment": 3 * HOUR,
         "unavailable": [{"since": 3 * HOUR, "until": 4 * HOUR}],
