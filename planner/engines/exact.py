@@ -136,6 +136,7 @@ def improve_on_nodes(search: Search, schedule: Schedule, engine: str) -> None:
         return
     deadline = None if left is None else time.monotonic() + 0.25 * left
     iterations = min(ITERATIONS, ITERATIONS_PER_JOB * len(schedule.instance.jobs))
+    schedule = schedule.copy()  # what was offered stays whole if this is interrupted
     Ruin(schedule, search.limits.seed).run(iterations, deadline=deadline)
     search.offer(schedule, engine)
 
@@ -159,7 +160,7 @@ def solve_exactly(search: Search) -> None:
             seed=search.limits.seed,
             threads=search.limits.threads,
             start=_start_values(model, reduced, search.schedule),
-            on_progress=partial(_report_solve, search, bool(node_pools)),
+            on_progress=partial(_report_solve, search, node_pools.issuperset(model.POOL)),
         )
         search.interrupted |= answer.outcome == "interrupted"
         if answer.outcome == "infeasible":

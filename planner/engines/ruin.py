@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections import defaultdict
 from collections.abc import Iterable
 
 import networkx
@@ -24,6 +25,8 @@ FEWEST, MOST = 2, 10
 # Record-to-record travel (Dueck, 1993): a schedule this much dearer than the best is still walked on from, less at
 # the end.
 TOLERANCE = 0.004
+# How many of the moves are group moves on storage, where there is any.
+STORAGE_MOVES = 0.3
 
 
 class Ruin:
@@ -37,6 +40,12 @@ class Ruin:
         self.orders = [
             {j: order(schedule.starts, j) for j in range(len(schedule.instance.jobs))} for order in ORDERS.values()
         ]
+
+        self.readers: dict[tuple[int, int, int], set[int]] = defaultdict(set)
+        for row in schedule.starts.rows:
+            if row.dataset >= 0:
+                self.readers[row.dataset, row.site, row.level].add(row.job)
+        self.rates = sorted({row.link_rate for row in schedule.starts.rows})
 
     def run(self, iterations: int, *, deadline: float | None = None) -> float:
         """The cost of the best schedule after so many iterations, or at the deadline."""
@@ -62,7 +71,8 @@ class Ruin:
     def _step(self) -> float | None:
         """Ruin and recreate once; the new cost, or None where nothing changed or a job found no room (and all is
         undone)."""
-        jobs = self._choose()
+        storage = self._choose_storage() if self.readers and self.random.random() < STORAGE_MOVES else None
+        jobs = storage if storage is not None else self._choose()
         self._removed: dict[int, Step | None] = {j: self.schedule.chosen.get(j) for j in jobs}
         for j in jobs:
             if j in self.schedule.chosen:
@@ -73,6 +83,8 @@ class Ruin:
         order = sorted(jobs, key=lambda j: (noise[j],) if shuffled else (keys[j], noise[j]))
         # Predecessors first: a stable order keeps the rest of the shuffle.
         whole = all(insert(self.schedule, j) for j in self._after_predecessors(order))
+        for site in self.schedule.storage:
+            site.suppose_nothing()
         if not whole or all(self.schedule.chosen.get(j) == step for j, step in self._removed.items()):
             self._undo()
             return None
@@ -88,6 +100,36 @@ class Ruin:
         chosen = [j for j in near if j == seed or self.random.random() < 0.7][:count]
         found = set(chosen)
         for j in chosen:
+            found |= networkx.descendants(self.graph, j)
+        return sorted(found)
+
+    def _choose_storage(self) -> list[int]:
+        """A group move: the readers of a dataset, as if it were cached somewhere already or nowhere; or the
+        readers of a site, as if more bandwidth were bought already or less could be had.
+
+        One by one no reader would pay for a cache, or give up a peak that the others keep up.
+        """
+        schedule = self.schedule
+        if self.random.random() < 0.5:
+            dataset = self.random.choice(sorted({d for d, _, _ in self.readers}))
+            _, s, level = self.random.choice(sorted(key for key in self.readers if key[0] == dataset))
+            for storage in schedule.storage:
+                storage.supposed[dataset] = -1
+            if self.random.random() < 0.7:
+                schedule.storage[s].supposed[dataset] = level
+            chosen = {j for key, jobs in self.readers.items() if key[0] == dataset for j in jobs}
+        else:
+            s = self.random.choice(sorted({s for _, s, _ in self.readers}))
+            storage = schedule.storage[s]
+            peak = float(storage.used.max(initial=0.0))
+            if self.random.random() < 0.5:
+                storage.bought = peak * self.random.uniform(1.0, 2.0) + self.random.choice(self.rates)
+            else:
+                storage.limit = peak * self.random.uniform(0.3, 1.0)
+            rows = {j: schedule.starts.rows[step.row] for j, step in schedule.chosen.items()}
+            chosen = {j for j, row in rows.items() if row.site == s and row.link_rate > 0}
+        found = set(self.random.sample(sorted(chosen), min(len(chosen), 2 * MOST)))
+        for j in list(found):
             found |= networkx.descendants(self.graph, j)
         return sorted(found)
 

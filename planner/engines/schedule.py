@@ -38,6 +38,15 @@ class SiteStorage:
         self.levels: dict[int, int] = {}
         self.readers: Counter[int] = Counter()
         self.cache_free = self.site.storage.cache_capacity
+        # What a search supposes while it tries something: datasets at a level whose cache counts as paid,
+        # bandwidth that counts as bought, and a limit below the cap.
+        self.supposed: dict[int, int] = {}
+        self.bought = 0.0
+        self.limit = self.cap
+
+    def suppose_nothing(self) -> None:
+        """Back to what the schedule itself pays for."""
+        self.supposed, self.bought, self.limit = {}, 0.0, self.cap
 
     def bandwidth_cost(self, peaks: np.ndarray) -> np.ndarray:
         """P(B) for the billed hours, for several B."""
@@ -63,6 +72,13 @@ class Schedule:
             for link in self.instance.network
         }
         self.chosen: dict[int, Step] = {}
+
+    def copy(self) -> Schedule:
+        """Another schedule with the same steps."""
+        other = Schedule(self.starts)
+        for j, step in self.chosen.items():
+            other.put(j, step)
+        return other
 
     def completion(self, j: int) -> int:
         """The slot edge at which a scheduled job completes."""
@@ -126,9 +142,10 @@ class Schedule:
             return cost
         storage = self.storage[row.site]
         if row.link_rate > 0:
-            peak = np.max(storage.used, initial=0.0)
+            peak = np.max(storage.used, initial=storage.bought)
             after = np.maximum(peak, _window_max(storage.used, slots, row.duration) + row.link_rate)
             cost = storage.bandwidth_cost(after) - storage.bandwidth_cost(np.array([peak]))
+            cost = np.where(after > max(storage.limit, peak) * (1 + 1e-9), np.inf, cost)
             cost = np.where(after > storage.cap * (1 + 1e-9), np.inf, cost)
             if row.link is not None:
                 used, cap = self.links[row.link]
@@ -143,9 +160,13 @@ class Schedule:
         level = storage.levels.get(row.dataset)
         if level is not None:
             return 0.0 if level == row.level else math.inf
+        if storage.supposed.get(row.dataset, row.level) != row.level:
+            return math.inf
         gb = self.instance.datasets[row.dataset].size * row.cached
         if gb > storage.cache_free * (1 + 1e-9):
             return math.inf
+        if row.dataset in storage.supposed:
+            return 0.0
         link = self.instance.links.get((self.instance.datasets[row.dataset].home, storage.site.id))
         staged = gb * link.price if link is not None else 0.0
         return gb * storage.site.storage.cache_price * storage.hours + staged

@@ -204,7 +204,9 @@ def test_concave_price_lists(steps: list[tuple[int, int]], part: float) -> None:
     else:
         (b0, p0), (b1, p1) = points[:2]
         first_line = p0 + (p1 - p0) / (b1 - b0) * (bought - b0)
-        expected = first_line if bought < b0 else float(np.interp(bought, *zip(*points, strict=True)))
+        expected = (
+            first_line if bought < b0 else float(np.interp(bought, [b for b, _ in points], [p for _, p in points]))
+        )
     assert grid.tariff_price(site, bought) == pytest.approx(expected, rel=1e-9)
     assert grid.bandwidth_cap(site) == mb_s
 

@@ -214,17 +214,26 @@ def test_dominated_modes(fields: tuple[Doc, ...], left: list[str]) -> None:
 
 
 def test_a_mode_in_another_pool_dominates_nothing() -> None:
-    pools = [{"gpus_per_node": 1, "nodes": 1, "price": 9.0}, {"gpus_per_node": 1, "nodes": 1}]
+    pools: list[Doc] = [{"gpus_per_node": 1, "nodes": 1, "price": 9.0}, {"gpus_per_node": 1, "nodes": 1}]
     record: Doc = {"id": "j", "modes": modes({}, {"pool": "p1", "duration": 2 * HOUR})}
     assert len(names_left(all_starts(instance_of("by hand", 3, pools, [record]), 3))) == 2
 
 
-def test_a_mode_with_fewer_starts_dominates_nothing() -> None:
-    """The faster mode is that of the running job, which is kept at slot 0 and not started again."""
+def test_a_kept_run_neither_dominates_nor_is_dominated() -> None:
+    """The job runs in its shorter mode; moved, it has no use for the longer one, but staying is another matter."""
     running = {"mode": "m0", "pool": "p0", "places": [{"node": 0, "gpus": [0]}], "movable": True}
     record: Doc = {"id": "j", "modes": modes({}, {"duration": 2 * HOUR}), "running": running, "restart_cost": 1.0}
     left = without_dominated_modes(starts_of([record])).rows
     assert [(row.mode.name, row.kept) for row in left] == [("m0", True), ("m0", False)]
+
+
+def test_a_mode_with_fewer_starts_dominates_nothing() -> None:
+    """Of all starts the better mode has every one of the worse; of starts that were thinned out before, perhaps not."""
+    starts = starts_of([{"id": "j", "modes": modes({}, {"duration": 2 * HOUR})}])
+    better, worse = starts.rows
+    thinned = starts.with_rows([better.only(better.slots != 2), worse])
+    assert names_left(starts) == [("m0", 0)]
+    assert names_left(thinned) == [("m0", 0), ("m1", 0)]
 
 
 @pytest.mark.parametrize(
