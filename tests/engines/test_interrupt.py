@@ -24,6 +24,12 @@ from planner.solve import solve
 UNLIMITED = Limits(time_limit_s=None, gap=0.0, threads=1)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _warm() -> None:
+    """Everything is imported: an import that is cut short stays broken for the rest of the process."""
+    solve(generate("contended", 3, 3, seed=1), "exact", Limits(time_limit_s=2.0))
+
+
 @pytest.fixture(scope="module")
 def endless() -> Instance:
     """Far from solved in minutes; a first plan takes a second or two."""
