@@ -241,7 +241,8 @@ def a_node_boots_when_switched_on(model: pyo.ConcreteModel, context: Context) ->
 
 def blocks_of_a_node_follow_each_other(model: pyo.ConcreteModel, context: Context) -> None:
     r"""a[p,i,t] <= e[p,i,t] <= a[p,i,t] + e[p,i,t-block] for all (p,i) in NODE with p in BLOCK, t in SLOT;
-    for t = 0 one is added on the right where the node is on at the start"""
+    for t = 0 one is added on the right where the node is on at the start; and
+    e[p,i,t] + a[p,i,t'] <= 1 + a[p,i,t] for t - block < t' < t: blocks of an interval that has ended do not go on"""
     rules = {}
     for p, i in model.NODE:
         if p not in model.BLOCK:
@@ -253,6 +254,8 @@ def blocks_of_a_node_follow_each_other(model: pyo.ConcreteModel, context: Contex
             warm = int(t == 0 and grid.on_at_start[i])
             rules[p, i, t, "begin"] = linear([1.0, -1.0], [a, e]) <= 0
             rules[p, i, t, "follow"] = linear([1.0, -1.0] + [-1.0] * len(before), [e, a, *before]) <= warm
+            for s in range(max(0, t - grid.block + 1), t):
+                rules[p, i, t, s] = linear([1.0, -1.0, 1.0], [e, a, model.a[p, i, s]]) <= 1
     declare(model, "blocks_of_a_node_follow_each_other", rules)
 
 

@@ -95,6 +95,4 @@ class Recount:
     def added_cost(self, new: Taken) -> float:
         """What one more run adds in a pool whose nodes are paid just while they run something."""
         slots = range(new.slot, new.slot + new.row.duration)
-        return sum(
-            self.prices[slot] for node in self.nodes_of(new) for slot in slots if not self.is_busy(node, slot)
-        )
+        return sum(self.prices[slot] for node in self.nodes_of(new) for slot in slots if not self.is_busy(node, slot))

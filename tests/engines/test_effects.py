@@ -1,7 +1,7 @@
 """Each effect of the problem by itself, on an instance whose optimum is worked out by hand beside it.
 
-Where nothing else is said an owned node with two GPUs costs 1 an hour, a rented one 4, and there are six slots of an hour
-(`samples.document`). What is compared is written as sums of what is paid; the first is the one that must be found.
+Where nothing else is said an owned node with two GPUs costs 1 an hour, a rented one 4, and there are six slots of an
+hour (`samples.document`). What is compared is written as sums of what is paid.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def test_a_billing_increment_is_rounded_up() -> None:
     plan = cheapest([{"modes": [mode(2, 1, "rent")]}], 12.0, **every_3_h)
     assert [cost for *_, cost in intervals(plan)] == [pytest.approx(12.0)]
     cheapest([{"modes": [mode(4, 1, "rent")]}], 24.0, **every_3_h)
-    # Two of 2 h on both GPUs: a block on each of two nodes, 12 + 12; in turn on one node 4 h, two blocks as well, and late.
+    # Two of 2 h on both GPUs: a block on each of two nodes, 12 + 12; in turn on one node two blocks too, and late.
     job = {"modes": [mode(2, 2, "rent")], "due": 2 * HOUR, "weight": 0.5}
     plan = cheapest([job, job], 24.0, pools__1__nodes=2, **every_3_h)
     assert set(spans(plan).values()) == {(0, 2)}

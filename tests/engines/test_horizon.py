@@ -23,7 +23,7 @@ def opened(family: str, seed: int) -> Instance:
     for site in document["sites"]:
         site.setdefault("storage", {}).update(billed=6 * HOUR, bandwidth_cap=1000.0)
         site["storage"].pop("points", None)
-    for link in document["network"] if "network" in document else ():
+    for link in document.get("network", ()):
         link.pop("bandwidth", None)
     for job in document["jobs"]:
         job.pop("deadline", None)

@@ -48,9 +48,9 @@ def assert_valid(starts: Starts, chosen: Chosen, schedule: Schedule) -> None:
 
 # GPUs of the runs on two nodes with five, and their slots:
 #
-#     j0  2  .11        Best fit puts j1 and j4 on one node, where they have the slots 0-1 together, and j0 on the other. In
-#     j1  2  11.        slot 2 neither has four GPUs for j2. With j1, j3 and j2 on one node and j4 and j0 on the other all
-#     j2  4  ..1        fit: 2, 2 + 1, 4 and 2, 2 + 2, 2 + 2.
+#     j0  2  .11        Best fit puts j1 and j4 on one node, where they share the slots 0-1, and j0 on the other. In
+#     j1  2  11.        slot 2 neither has four GPUs for j2. With j1, j3 and j2 on one node, j4 and j0 on the other,
+#     j2  4  ..1        all fit: 2, 2 + 1, 4 and 2, 2 + 2, 2 + 2.
 #     j3  1  .1.
 #     j4  2  111
 TIGHT = [(mode(2, 2), 1), (mode(2, 2), 0), (mode(1, 4), 2), (mode(1, 1), 1), (mode(3, 2), 0)]
@@ -98,7 +98,7 @@ def test_random_packings_are_valid(seed: int) -> None:
 
 
 def test_a_job_without_a_place_is_found_one() -> None:
-    """A GPU is free on each of two nodes, two are on none for 2 h: the third job starts later, and what follows it too."""
+    """A GPU is free on each of two nodes, two are on none for 2 h: j2 starts later, and what follows it too."""
     jobs: list[Doc] = [
         {"modes": [mode(2)], "running": running("own1", {0: [0]})},
         {"modes": [mode(2)], "running": running("own1", {1: [1]})},

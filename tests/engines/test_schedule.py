@@ -239,10 +239,9 @@ def test_no_gpu_is_given_twice_on_a_full_node() -> None:
     """Runs of one to three GPUs and shares fill a node of four, all at random begins."""
     for seed in range(30):
         draw = random.Random(seed)
-        jobs: list[Doc] = [
-            {"modes": [share(draw.randint(1, 3), 0.5) if draw.random() < 0.5 else mode(draw.randint(1, 3), draw.randint(1, 3))]}
-            for _ in range(14)
-        ]  # fmt: skip
+        hours = [draw.randint(1, 3) for _ in range(14)]
+        modes = [share(h, 0.5) if draw.random() < 0.5 else mode(h, draw.randint(1, 3)) for h in hours]
+        jobs: list[Doc] = [{"modes": [entry]} for entry in modes]
         starts = starts_of(instance_of(jobs, pools__0__gpus_per_node=4, pools__0__slices_per_gpu=2))
         schedule = Schedule(starts)
         for j in range(len(jobs)):

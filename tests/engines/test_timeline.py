@@ -102,7 +102,7 @@ def test_a_node_that_is_paid_is_taken_first() -> None:
 
 
 def test_a_shared_gpu_that_empties_needs_a_free_gpu_to_go_on() -> None:
-    """A node with one GPU: a share runs in slots 0-1, a whole GPU in slots 2-3; a share of 3 h has no room from 0 on."""
+    """A node with one GPU: a share runs in slots 0-1, a whole GPU in slots 2-3; a share of 3 h has no room."""
     timeline, rows = timeline_of(
         [{"modes": [share(2, 0.5)]}, {"modes": [mode(2)]}, {"modes": [share(3, 0.5)]}],
         pools__0__gpus_per_node=1,

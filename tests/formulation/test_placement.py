@@ -59,6 +59,5 @@ def test_blocks_in_an_old_phase_never_raise_the_bound() -> None:
     assert_at_most(indexed(phases()), 100.0)
 
 
-@pytest.mark.xfail(reason="blocks may go on in the phase of an interval that has ended (see models/README.md)")
 def test_blocks_in_an_old_phase_are_no_plan() -> None:
     assert_same(indexed(phases()), optimum(phases()))
