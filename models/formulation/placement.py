@@ -2,9 +2,8 @@
 
 Where the sums over a pool fit but no packing on its nodes exists at that cost (fragments of nodes, a share between two
 GPUs, a billing block that cannot move from one node to another), the engine asks for these rows in that pool and
-solves again. Every plan on nodes satisfies them, so the bound that comes with them is one on real plans. What they
-admit is a plan at its cost, but for one thing: the blocks of a node that goes off may go on, paid, in their old phase
-and cover what runs once it is on again. Under prices that change that can be cheaper than what it is billed.
+solves again. They describe plans on nodes exactly: every one satisfies them (but for the numbering of identical
+nodes), and what they admit is a plan at its cost. So the bound that comes with them is one on real plans.
 """
 
 from __future__ import annotations
@@ -243,7 +242,7 @@ def blocks_of_a_node_follow_each_other(model: pyo.ConcreteModel, context: Contex
     r"""a[p,i,t] <= e[p,i,t] <= a[p,i,t] + e[p,i,t-block] for all (p,i) in NODE with p in BLOCK, t in SLOT;
     for t = 0 one is added on the right where the node is on at the start; and
     e[p,i,t] + a[p,i,t'] <= 1 + a[p,i,t] for t - block < t' < t: blocks of an interval that has ended do not go on"""
-    rules = {}
+    rules: dict[tuple[Any, ...], Any] = {}
     for p, i in model.NODE:
         if p not in model.BLOCK:
             continue

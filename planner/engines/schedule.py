@@ -110,7 +110,11 @@ class Schedule:
         costs = row.costs[np.searchsorted(row.slots, slots)] + self._storage_cost(row, slots)
         if row.kept:
             spot = self._kept_spot(row)
-            return Step(r, 0, spot, float(costs[0])) if np.isfinite(costs[0]) and self._is_free(row, spot) else None
+            return (
+                Step(r, 0, spot, float(costs[0]))
+                if np.isfinite(costs[0]) and self.pools[row.pool].has_room(row, spot)
+                else None
+            )
         if not np.isfinite(costs).any():
             return None
         offer = self.pools[row.pool].offer(row.mode, slots)
@@ -124,16 +128,6 @@ class Schedule:
         if row.mode.is_small and self.pools[row.pool].sharing:
             return (running.places[0].node, running.places[0].gpus[0])
         return tuple(place.node for place in running.places)
-
-    def _is_free(self, row: Row, spot: Spot) -> bool:
-        """Whether a kept run's own place has room; kept runs go first, so only a broken order makes this false."""
-        timeline = self.pools[row.pool]
-        if row.mode.is_small and timeline.sharing:
-            used = timeline.slices[spot[0], spot[1], : row.duration]
-            return bool((used + row.mode.slices <= timeline.pool.slices_per_gpu).all())
-        per_node = timeline.pool.gpus_per_node if row.mode.is_gang else max(1, row.mode.gpus)
-        taken = timeline.taken(np.array(spot))[:, : row.duration]
-        return bool((taken + per_node <= timeline.pool.gpus_per_node).all())
 
     def _storage_cost(self, row: Row, slots: np.ndarray) -> np.ndarray:
         """What reading adds: bandwidth beyond the peak so far, or a cache that is not there yet."""

@@ -157,6 +157,28 @@ class PoolTimeline:
         rest = np.where(joined, 0, billed)
         return cost + rest * price[slots][None, :]
 
+    def has_room(self, row: Row, spot: Spot) -> bool:
+        """Whether a kept run still finds room on its own place: others may have been put there while it was off."""
+        mode, window = row.mode, slice(0, row.duration)
+        nodes = np.array(spot[:1] if mode.is_small and self.sharing else spot)
+        taken = self.taken(nodes)[:, window]
+        if mode.is_small and self.sharing:
+            used = self.slices[spot[0], spot[1], window]
+            free = (used + mode.slices <= self.pool.slices_per_gpu) & (
+                (used > 0) | (taken[0] < self.pool.gpus_per_node)
+            )
+            if self.pool.gpu_memory is not None:
+                memory = self.memory[spot[0], spot[1], window] + mode.memory_gb
+                free &= memory <= self.pool.gpu_memory * (1 + 1e-12)
+        else:
+            per_node = self.pool.gpus_per_node if mode.is_gang else max(1, mode.gpus)
+            free = (taken + per_node <= self.pool.gpus_per_node).all(axis=0)
+        if self.cores is not None and not mode.is_gang:
+            free &= (self.cores[nodes, window] + mode.cpu_cores <= (self.pool.cpu_cores or 0)).all(axis=0)
+        if self.ram is not None and not mode.is_gang:
+            free &= (self.ram[nodes, window] + mode.ram_gb <= (self.pool.ram or 0.0) * (1 + 1e-12)).all(axis=0)
+        return bool(free.all())
+
     def take(self, row: Row, slot: int, spot: Spot, sign: int = 1) -> None:
         """Put a run on its nodes, or (sign -1) take it off again."""
         mode, window = row.mode, slice(slot, slot + row.duration)

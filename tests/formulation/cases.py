@@ -101,7 +101,7 @@ def storage() -> Case:
         }},
         {"id": "cloud", "kind": "cloud"},
     ]  # fmt: skip
-    pools = [
+    pools: list[Doc] = [
         {"gpus_per_node": 2, "nodes": 1},
         {"site": "cloud", "gpus_per_node": 2, "nodes": 1, "price": 3.0},
     ]
