@@ -109,12 +109,10 @@ class Schedule:
             return None
         costs = row.costs[np.searchsorted(row.slots, slots)] + self._storage_cost(row, slots)
         if row.kept:
-            spot = self._kept_spot(row)
-            return (
-                Step(r, 0, spot, float(costs[0]))
-                if np.isfinite(costs[0]) and self.pools[row.pool].has_room(row, spot)
-                else None
-            )
+            spot, timeline = self._kept_spot(row), self.pools[row.pool]
+            if not np.isfinite(costs[0]) or not timeline.has_room(row, spot):
+                return None
+            return Step(r, 0, spot, float(costs[0]) + timeline.node_cost(row, spot))
         if not np.isfinite(costs).any():
             return None
         offer = self.pools[row.pool].offer(row.mode, slots)

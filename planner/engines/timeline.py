@@ -157,6 +157,11 @@ class PoolTimeline:
         rest = np.where(joined, 0, billed)
         return cost + rest * price[slots][None, :]
 
+    def node_cost(self, row: Row, spot: Spot) -> float:
+        """About what a kept run adds to the cost of its nodes."""
+        nodes = np.array(spot[:1] if row.mode.is_small and self.sharing else spot)
+        return float(self._node_cost(nodes, np.zeros(1, dtype=int), row.duration).sum())
+
     def has_room(self, row: Row, spot: Spot) -> bool:
         """Whether a kept run still finds room on its own place: others may have been put there while it was off."""
         mode, window = row.mode, slice(0, row.duration)

@@ -6,13 +6,23 @@ processes with `pytest -n`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 import pytest
 
 from models.check import check
 from models.domain import Plan
 from models.errors import Clash, Infeasible, NoPlan
+from models.formulation import build_model
+from models.reductions import reduce_starts
+from models.starts import all_starts
+from planner.engines import exact
 from planner.engines.base import Limits
+from planner.engines.highs import Compiled
+from planner.engines.policies.listing import by_weight, list_schedule
+from planner.horizon import num_slots_of
 from planner.solve import solve
 from tests.oracle import optimum
 from tests.random_instances import FAMILIES, random_instance
@@ -30,7 +40,7 @@ def assert_engines_agree(family: str, seed: int) -> None:
     best = optimum(instance)
     limits = Limits(time_limit_s=None, gap=0.0, threads=1)
     fast: Plan | None = None
-    exact: Plan | None = None
+    best_found: Plan | None = None
     reasons: tuple[Clash, ...] = ()
     try:
         fast = solve(instance, "fast", limits).plan
@@ -39,18 +49,18 @@ def assert_engines_agree(family: str, seed: int) -> None:
     except Infeasible:
         assert best is None
     try:
-        exact = solve(instance, "exact", limits).plan
+        best_found = solve(instance, "exact", limits).plan
     except Infeasible as verdict:
         reasons = verdict.reasons
-    assert (exact is None) == (best is None), f"the oracle's optimum is {best}"
-    if exact is None or best is None:
+    assert (best_found is None) == (best is None), f"the oracle's optimum is {best}"
+    if best_found is None or best is None:
         assert reasons
         assert fast is None
         return
     slack = ROUNDING * max(1.0, best)
-    assert exact.status == "optimal"
-    assert exact.cost == pytest.approx(best, rel=RELATIVE, abs=ROUNDING)
-    for plan in (exact,) if fast is None else (exact, fast):
+    assert best_found.status == "optimal"
+    assert best_found.cost == pytest.approx(best, rel=RELATIVE, abs=ROUNDING)
+    for plan in (best_found,) if fast is None else (best_found, fast):
         assert check(instance, plan).violations == ()
         assert plan.dual_bound is not None
         assert plan.dual_bound <= best + slack
@@ -70,6 +80,36 @@ def agree_on(family: str, seeds: range) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_engines_agree_with_the_oracle(family: str) -> None:
     agree_on(family, range(NUM_DEFAULT))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_reduced_costs_rule_out_is_in_no_better_plan(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After starts are fixed at 0 by the LP and the cost of a poor plan, the model on nodes still has the optimum."""
+    monkeypatch.setattr(exact, "round_starts", lambda *_, **__: None)
+    fixed = 0
+    fix_at_zero = Compiled.fix_at_zero
+
+    def count(self: Compiled, variables: Iterable[Any]) -> int:
+        nonlocal fixed
+        fixed += (number := fix_at_zero(self, variables))
+        return number
+
+    monkeypatch.setattr(Compiled, "fix_at_zero", count)
+    for seed in range(10):
+        instance = random_instance(family, np.random.default_rng(seed))
+        starts = all_starts(instance, num_slots_of(instance))
+        search = exact.Search(starts, Limits(time_limit_s=None, gap=0.0, threads=1))
+        schedule = list_schedule(starts, by_weight)
+        if schedule is None:
+            continue
+        search.offer(schedule, "list")
+        reduced, pools = reduce_starts(starts, search.cost), frozenset(range(len(instance.pools)))
+        model = build_model(reduced, pools)
+        compiled = Compiled(model)
+        if exact._relax(search, reduced, model, compiled, pools):
+            answer = compiled.solve(time_limit_s=None, gap=0.0, seed=0, threads=1)
+            assert answer.objective == pytest.approx(optimum(instance), rel=1e-6, abs=1e-6), (family, seed)
+    assert fixed > 20
 
 
 @pytest.mark.slow

@@ -267,3 +267,12 @@ def test_rows_that_dominate_each_other_do_not_both_vanish() -> None:
     # 3 h of the owned node, in either mode; without them 3 h rented.
     job = {"modes": [share(3, 0.5, memory=4.0), mode(3), mode(3, 1, "rent")]}
     assert pools(cheapest([job], 3.0)) == {"j0": "own"}
+
+
+def test_of_like_modes_the_one_with_less_memory_is_left() -> None:
+    # Either share is half a GPU for 2 h; with 4 GB each both jobs are on the one GPU at once: 2; with 12 GB in turn: 4.
+    job = {"modes": [share(2, 0.5, memory=12.0), share(2, 0.4, memory=4.0)]}
+    one_gpu = {"pools__0__gpus_per_node": 1, "pools__0__slices_per_gpu": 2, "pools__0__gpu_memory": 16.0}
+    plan = cheapest([job, job], 2.0, **one_gpu)
+    assert {segment(plan, name).mode for name in ("j0", "j1")} <= {"share 0.4", "share 0.5"}
+    assert spans(plan)["j0"] == spans(plan)["j1"]

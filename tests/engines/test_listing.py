@@ -102,6 +102,14 @@ def test_orders_keep_precedence_and_put_running_jobs_first(order: str) -> None:
     assert found.index(3) < found.index(0) < found.index(1)
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_job_after_two_others_comes_once_and_last(order: str) -> None:
+    starts = all_starts(instance_of([JOBS[3] | {"after": ["j1", "j2"]}, *JOBS[:2]]), 6)
+    found = sequence(starts, ORDERS[order])
+    assert sorted(found) == [0, 1, 2]
+    assert found[-1] == 0
+
+
 def test_a_successor_of_a_rejected_job_is_rejected() -> None:
     jobs: list[Doc] = [
         {"modes": [mode(3)], "reject_cost": 1.0},
