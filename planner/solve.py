@@ -13,7 +13,9 @@ from models.errors import Defect, NoPlan
 from models.starts import all_starts
 from planner.engines.assemble import plan_of
 from planner.engines.base import Limits, Solution, Status
-from planner.engines.exact import ProvenInfeasible, Search, solve_by_list, solve_exactly
+from planner.engines.exact import solve_exactly
+from planner.engines.fallback import solve_by_list, use_what_time_is_left
+from planner.engines.search import ProvenInfeasible, Search
 from planner.horizon import num_slots_of
 
 ENGINES = ("auto", "exact", "fast")
@@ -46,6 +48,8 @@ def solve(instance: Instance, engine: str = "auto", limits: Limits | None = None
         solve_by_list(search)
         if engine == "exact" or (engine == "auto" and starts.num_starts <= MOST_STARTS):
             solve_exactly(search)
+        if engine != "fast":
+            use_what_time_is_left(search)
     except KeyboardInterrupt:
         if search.schedule is None:
             raise

@@ -1,10 +1,10 @@
 """The exact engine: the Pyomo model in HiGHS, a placement on nodes, and a closer model where they disagree.
 
-1. A list schedule gives a first plan; its cost cuts off starts that no better plan has.
-2. HiGHS solves the model that counts nodes by pool; its bound holds for every plan, since every plan satisfies the
-model. 3. Its starts are placed on nodes. Where that costs more than the model said (or finds no place), the pools
-concerned get
-   nodes with an index in the model (`formulation/placement.py`), and it is solved again.
+- A list schedule gives a first plan; its cost cuts off starts that no better plan has.
+- HiGHS solves the model that counts nodes by pool; its bound holds for every plan, since every plan satisfies that
+  model.
+- Its starts are placed on nodes. Where that costs more than the model said (or finds no place), the pools concerned
+  get nodes with an index in the model (`formulation/placement.py`), and it is solved again.
 
 At every point the best plan on nodes and the best bound are known, so it can be stopped at any time.
 """
@@ -12,7 +12,6 @@ At every point the best plan on nodes and the best bound are known, so it can be
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -20,125 +19,19 @@ from models.errors import Defect
 from models.formulation import build_model
 from models.formulation.context import Context
 from models.formulation.placement import num_places
-from models.reductions import least_cost, reduce_starts
+from models.reductions import reduce_starts
 from models.rentals import NodeRules
 from models.starts import Starts
-from planner.engines.assemble import BOUND_TOLERANCE, Costed, cost_of
-from planner.engines.base import Limits, Progress
+from planner.engines.fallback import has_impossible_job, improve_on_nodes
 from planner.engines.highs import Answer, Compiled
 from planner.engines.placement import Chosen, node_cost, place
-from planner.engines.policies.listing import best_list_schedule, by_due_date, insert, sequence
+from planner.engines.policies.listing import by_due_date, insert, sequence
 from planner.engines.rounding import round_starts
-from planner.engines.ruin import Ruin
 from planner.engines.schedule import Schedule
-
-# Iterations of ruin and recreate after each way to a schedule: a few seconds at 50 jobs on 300 nodes.
-ITERATIONS = 300
-ITERATIONS_PER_JOB = 6
+from planner.engines.search import ProvenInfeasible, Search
 
 # A pool is given node indices only up to this many variables; beyond it the gap says what packing costs.
 MOST_PLACES = 40_000
-
-
-class ProvenInfeasible(Exception):
-    """HiGHS has proven that the model, with node indices in some pools, has no solution."""
-
-    def __init__(self, node_pools: frozenset[int]):
-        self.node_pools = node_pools
-        super().__init__("no plan satisfies the instance")
-
-
-@dataclass
-class Search:
-    """The best plan and bound so far."""
-
-    starts: Starts
-    limits: Limits
-    begun: float = field(default_factory=time.monotonic)
-    schedule: Schedule | None = None
-    costed: Costed | None = None
-    engine: str = "exact"
-    dual_bound: float | None = None
-    packing_cost: float | None = None
-    interrupted: bool = False
-    notes: list[str] = field(default_factory=list)
-    trajectory: list[Progress] = field(default_factory=list)
-
-    @property
-    def cost(self) -> float | None:
-        """Cost of the best plan."""
-        return None if self.costed is None else self.costed.cost
-
-    def left_s(self) -> float | None:
-        """Seconds until the time limit; None without one."""
-        if self.limits.time_limit_s is None:
-            return None
-        return self.limits.time_limit_s - (time.monotonic() - self.begun)
-
-    def is_out_of_time(self) -> bool:
-        """Whether the time limit has passed."""
-        left = self.left_s()
-        return left is not None and left <= 0
-
-    def is_proven(self, at_most: float = 1.0) -> bool:
-        """Whether the gap asked for is reached, and this one too."""
-        if self.cost is None or self.dual_bound is None:
-            return False
-        slack = max(min(self.limits.gap, at_most) * abs(self.cost), BOUND_TOLERANCE * max(1.0, abs(self.cost)))
-        return self.cost - self.dual_bound <= slack
-
-    def offer(self, schedule: Schedule, engine: str) -> bool:
-        """Take a schedule if it is the best so far."""
-        costed = cost_of(schedule)
-        if self.cost is None or costed.cost < self.cost - 1e-12 * max(1.0, abs(self.cost)):
-            self.schedule, self.costed, self.engine = schedule, costed, engine
-            return True
-        return False
-
-    def raise_bound(self, bound: float | None) -> None:
-        """Take a dual bound if it is the best so far."""
-        if bound is not None and (self.dual_bound is None or bound > self.dual_bound):
-            self.dual_bound = bound
-
-    def report(self, phase: str, incumbent: float | None = None, bound: float | None = None) -> None:
-        """Tell how things stand; `incumbent` and `bound` are those of a solve under way.
-
-        HiGHS may start anew with a lower bound than it has shown before; what was shown stays.
-        """
-        shown = self.trajectory[-1].dual_bound if self.trajectory else None
-        costs = [cost for cost in (self.cost, incumbent) if cost is not None]
-        bounds = [value for value in (self.dual_bound, bound, shown) if value is not None]
-        progress = Progress(phase, time.monotonic() - self.begun, min(costs, default=None), max(bounds, default=None))
-        self.trajectory.append(progress)
-        if self.limits.on_progress is not None:
-            self.limits.on_progress(progress)
-
-
-def solve_by_list(search: Search) -> None:
-    """The fallback: a list schedule, and the sum of what each job costs at least as its bound."""
-    search.report("list scheduling")
-    left = search.left_s()
-    deadline = None if left is None else time.monotonic() + max(0.1, 0.5 * left)
-    schedule = best_list_schedule(reduce_starts(search.starts), deadline=deadline)
-    search.raise_bound(least_cost(search.starts))
-    if schedule is not None:
-        search.offer(schedule, "list")
-        improve_on_nodes(search, schedule, "list")
-    elif has_impossible_job(search.starts):
-        raise ProvenInfeasible(frozenset())
-    search.report("list scheduling")
-
-
-def improve_on_nodes(search: Search, schedule: Schedule, engine: str) -> None:
-    """Ruin and recreate from a schedule, for a fixed number of iterations or a quarter of the time that is left."""
-    left = search.left_s()
-    if search.is_proven() or (left is not None and left <= 0):
-        return
-    deadline = None if left is None else time.monotonic() + 0.25 * left
-    iterations = min(ITERATIONS, ITERATIONS_PER_JOB * len(schedule.instance.jobs))
-    schedule = schedule.copy()  # what was offered stays whole if this is interrupted
-    Ruin(schedule, search.limits.seed).run(iterations, deadline=deadline)
-    search.offer(schedule, engine)
 
 
 def solve_exactly(search: Search) -> None:
@@ -225,12 +118,6 @@ def _relax(search: Search, starts: Starts, model: Any, compiled: Compiled, node_
     return not (search.is_proven() or search.is_out_of_time() or search.interrupted)
 
 
-def has_impossible_job(starts: Starts) -> bool:
-    """Whether a job that must run has no start at all."""
-    jobs = starts.instance.jobs
-    return any(not rows and jobs[j].reject_cost is None for j, rows in enumerate(starts.rows_of_job))
-
-
 def _report_solve(search: Search, is_on_nodes: bool, incumbent: float | None, bound: float | None) -> None:
     """Progress of HiGHS. The incumbent of a model that counts nodes is no plan yet, and is not shown as one."""
     search.report("HiGHS", incumbent if is_on_nodes else None, bound)
@@ -262,7 +149,7 @@ def _place_answer(search: Search, starts: Starts, model: Any, answer: Answer) ->
         if answer.value(model.x[r, t]) > 0.5:
             chosen[starts.rows[r].job] = (r, t)
     said = {p: _node_cost_said(model, starts, answer, p) for p in model.POOL}
-    left = search.left_s()
+    left = 10.0 if search.interrupted else search.left_s()
     placed = place(starts, chosen, said, time_limit_s=None if left is None else max(1.0, left), seed=search.limits.seed)
     schedule = placed.schedule
     costly = {p for p, cost in said.items() if node_cost(schedule.pools[p]) > cost + 1e-6 * max(1.0, cost)}
@@ -271,8 +158,8 @@ def _place_answer(search: Search, starts: Starts, model: Any, answer: Answer) ->
     if whole is not None:
         search.offer(whole, "exact")
         improve_on_nodes(search, whole, "exact")
-    if answer.outcome == "optimal" and answer.objective is not None and search.cost is not None:
-        search.packing_cost = max(0.0, search.cost - answer.objective)
+    if answer.outcome == "optimal":
+        search.pool_level_cost = answer.objective
     return costly
 
 

@@ -25,9 +25,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Run:
         monkeypatch.delenv(name, raising=False)
 
     def invoke(*args: object) -> Result:
-        return CliRunner().invoke(
-            app, [str(arg) for arg in args], prog_name="planner", catch_exceptions=False
-        )
+        return CliRunner().invoke(app, [str(arg) for arg in args], prog_name="planner", catch_exceptions=False)
 
     return invoke
 

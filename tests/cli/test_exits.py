@@ -134,9 +134,7 @@ def test_all_faults_are_told_by_file(run: Run, tmp_path: Path) -> None:
     assert said.count("bad.json") == 1, "the file is named once, above its faults"
 
 
-def test_faults_in_two_files_are_grouped(
-    tmp_path: Path, run: Run, no_solver: Install, instance_file: Path
-) -> None:
+def test_faults_in_two_files_are_grouped(tmp_path: Path, run: Run, no_solver: Install, instance_file: Path) -> None:
     one, two = tmp_path / "jobs.csv", tmp_path / "pools, new.csv"
     one.touch()
     two.touch()

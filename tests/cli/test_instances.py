@@ -88,8 +88,6 @@ def test_import_philly_says_what_it_dropped_and_assumed(run: Run, tmp_path: Path
 def test_import_philly_of_no_such_cluster_is_3(run: Run, tmp_path: Path) -> None:
     trace = tmp_path / "trace.csv"
     trace.write_text(TRACE)
-    result = run(
-        "import", "philly", trace, "--cluster", "ab13", "--from", "2017-10-09", "--out", tmp_path / "i.yaml"
-    )
+    result = run("import", "philly", trace, "--cluster", "ab13", "--from", "2017-10-09", "--out", tmp_path / "i.yaml")
     assert result.exit_code == 3
     assert "did you mean ab12" in result.stderr

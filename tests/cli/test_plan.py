@@ -74,24 +74,18 @@ def test_text_has_summary_and_chart_and_no_progress_off_a_terminal(
 
 def test_options_reach_the_engine(run: Run, no_solver: Install, instance_file: Path) -> None:
     calls = no_solver({})
-    run(
-        "plan", instance_file, "--time-limit", "2m", "--gap", "1%", "--seed", "7", "--threads", "1", "--quiet"
-    )
+    run("plan", instance_file, "--time-limit", "2m", "--gap", "1%", "--seed", "7", "--threads", "1", "--quiet")
     limits = calls[0]
     assert (limits.time_limit_s, limits.gap, limits.seed, limits.threads) == (120.0, 0.01, 7, 1)
 
 
-def test_quiet_is_silent_and_json_speaks_nevertheless(
-    run: Run, no_solver: Install, instance_file: Path
-) -> None:
+def test_quiet_is_silent_and_json_speaks_nevertheless(run: Run, no_solver: Install, instance_file: Path) -> None:
     no_solver({})
     assert run("plan", instance_file, "--quiet").output == ""
     assert json.loads(run("plan", instance_file, "--quiet", "--json").stdout)["status"] == "feasible"
 
 
-def test_out_holds_a_plan_that_show_reads(
-    run: Run, no_solver: Install, instance_file: Path, tmp_path: Path
-) -> None:
+def test_out_holds_a_plan_that_show_reads(run: Run, no_solver: Install, instance_file: Path, tmp_path: Path) -> None:
     no_solver({})
     out = tmp_path / "plans" / "tonight"
     result = run("plan", instance_file, "--out", out, "--json")
@@ -210,9 +204,7 @@ def test_hostile_names_command_no_terminal(run: Run, no_solver: Install, tmp_pat
     assert json.loads(run("plan", path, "--json").stdout)["instance"] == "[link=http://x]n[/link]"
 
 
-@pytest.mark.parametrize(
-    ("text", "gap"), [("0.01", 0.01), ("1%", 0.01), (" 0 ", 0.0), ("100%", 1.0), ("1e-4", 1e-4)]
-)
+@pytest.mark.parametrize(("text", "gap"), [("0.01", 0.01), ("1%", 0.01), (" 0 ", 0.0), ("100%", 1.0), ("1e-4", 1e-4)])
 def test_gaps(text: str, gap: float) -> None:
     assert parse_gap(text) == gap
 

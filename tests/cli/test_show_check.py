@@ -144,13 +144,9 @@ def test_a_hostile_plan_commands_no_terminal(run: Run, instance_file: Path, tmp_
         assert not set(result.output) & {"\x1b", "\x9b"}
 
 
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b'{"format": "burstplan-plan/1"}', b"\xff\xfe", b"\x00" * 10]
-)
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"format": "burstplan-plan/1"}', b"\xff\xfe", b"\x00" * 10])
 @pytest.mark.parametrize("command", ["show", "check"])
-def test_what_is_no_plan_is_3(
-    run: Run, instance_file: Path, tmp_path: Path, command: str, content: bytes
-) -> None:
+def test_what_is_no_plan_is_3(run: Run, instance_file: Path, tmp_path: Path, command: str, content: bytes) -> None:
     path = tmp_path / "plan.json"
     path.write_bytes(content)
     result = run(command, *([instance_file] if command == "check" else []), path)

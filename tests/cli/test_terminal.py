@@ -65,9 +65,7 @@ def test_help_is_quick_and_imports_nothing_heavy() -> None:
         "except SystemExit: pass\n"
         "print(*sys.modules, file=sys.stderr)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)
     loaded = set(done.stderr.split())
     heavy = {"pyomo", "pandas", "numpy", "scipy", "pydantic", "highspy", "networkx", "yaml", "pint", "rich"}
     assert not loaded & heavy
@@ -121,9 +119,7 @@ def test_quiet_shows_no_progress(instance_file: Path, tmp_path: Path, flag: str)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_writes_the_best_plan_so_far(
-    instance_file: Path, tmp_path: Path, number: signal.Signals
-) -> None:
+def test_a_signal_writes_the_best_plan_so_far(instance_file: Path, tmp_path: Path, number: signal.Signals) -> None:
     ready, out = tmp_path / "ready", tmp_path / "out"
     process = subprocess.Popen(
         [sys.executable, "-c", WAITING, ready, "plan", instance_file, "--out", out, "--json"],
@@ -149,9 +145,7 @@ def test_ctrl_c_in_a_real_solve_leaves_a_checked_plan(tmp_path: Path) -> None:
     assert piped("generate", "contended", "--jobs", 60, "--nodes", 12, "--out", instance).returncode == 0
     args = ("plan", instance, "--engine", "exact", "--time-limit", "none", "--gap", "0", "--out", out)
     # An incumbent is on the screen: from then on there is something to write.
-    screen = on_terminal(
-        *args, keys=lambda text: "\x03" if re.search(r"plan [0-9]", SGR.sub("", text)) else None
-    )
+    screen = on_terminal(*args, keys=lambda text: "\x03" if re.search(r"plan [0-9]", SGR.sub("", text)) else None)
     assert screen.code == 130, screen.text
     assert "Traceback" not in screen.text
     assert json.loads((out / "plan.json").read_text())["status"] == "interrupted"
@@ -199,9 +193,7 @@ def test_an_ascii_terminal_gets_ascii(tmp_path: Path) -> None:
         assert done.stdout.isascii()
         assert "\\u540d" in done.stdout
         assert "[" in done.stdout
-    assert (
-        json.loads(piped("show", tmp_path / "plan", "--json", PYTHONIOENCODING="ascii").stdout)["jobs"] == 4
-    )
+    assert json.loads(piped("show", tmp_path / "plan", "--json", PYTHONIOENCODING="ascii").stdout)["jobs"] == 4
 
 
 def test_a_reader_that_goes_away_is_no_fault(folder: Path) -> None:
@@ -248,9 +240,7 @@ def test_a_closed_stdout_is_survived(folder: Path) -> None:
 
 def test_a_file_name_that_is_not_utf_8_is_survived(tmp_path: Path) -> None:
     name = os.fsdecode(bytes(tmp_path) + b"/\xff.yaml")
-    done = subprocess.run(
-        [*COMMAND, "plan", name, "--json"], capture_output=True, env=environment(), check=False
-    )
+    done = subprocess.run([*COMMAND, "plan", name, "--json"], capture_output=True, env=environment(), check=False)
     assert done.returncode == 3
     assert json.loads(done.stdout)["status"] == "invalid"
     assert b"Traceback" not in done.stderr
@@ -262,7 +252,5 @@ def test_completion_knows_commands_and_engines() -> None:
         ("planner plan x --engine f", "fast"),
         ("planner show x --by n", "node"),
     ):
-        done = piped(
-            _PLANNER_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(len(words.split()) - 1)
-        )
+        done = piped(_PLANNER_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(len(words.split()) - 1))
         assert found in done.stdout.split()

@@ -16,8 +16,8 @@ from models.domain import Instance, Plan
 from models.errors import Infeasible, NoPlan
 from models.starts import all_starts
 from planner.engines.base import Limits, Progress, Solution
-from planner.engines.exact import Search
 from planner.engines.highs import Answer, Compiled
+from planner.engines.search import Search
 from planner.io.plans import plan_bytes
 from planner.solve import ENGINES, solve, versions
 from tests.engines.samples import HOUR, TO_THE_END, Doc, instance_of, mode, running, segment, spans

@@ -60,8 +60,6 @@ def test_no_jobs_need_a_slot() -> None:
 
 def test_it_reaches_to_the_last_due_date() -> None:
     # A job of 2 h that is due in 30 h: it may wait for a low price until then.
-    prices = [5.0] * 28 + [1.0] * 2
-    del prices[-1]
     job: Doc = {"modes": [mode(2)], "due": 30 * HOUR, "weight": 100.0}
     night = {"default": 5.0, "windows": [{"since": "22:00", "until": "24:00", "price": 1.0}]}
     assert num_slots_of(instance_of([job], horizon="auto")) >= 30

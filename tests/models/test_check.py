@@ -50,10 +50,7 @@ def moved(case: str, index: int, first: int, end: int) -> Change:
 def switched(case: str, index: int, first: int, end: int) -> Change:
     """A node-on interval in other slots, its instants with it."""
     other = on(CASES[case].instance, "", 0, (first, end), 0.0)
-    return {
-        f"nodes_on.{index}.{field}": getattr(other, field)
-        for field in ("start_slot", "end_slot", "start", "end")
-    }
+    return {f"nodes_on.{index}.{field}": getattr(other, field) for field in ("start_slot", "end_slot", "start", "end")}
 
 
 def without(index: int) -> Callable[[list[Any]], list[Any]]:
@@ -300,9 +297,7 @@ def _others(value: Any) -> tuple[Any, ...]:
             return ()
 
 
-LABELS = st.sampled_from(
-    ["", "p", "job", "first", "1xP100", "lab", "sky", "images", "\u2028\ud800", START, "x" * 999]
-)
+LABELS = st.sampled_from(["", "p", "job", "first", "1xP100", "lab", "sky", "images", "\u2028\ud800", START, "x" * 999])
 VALUES = (
     st.none() | st.booleans() | LABELS
     | st.integers(-3, 12)
@@ -315,9 +310,7 @@ VALUES = (
 
 @given(
     name=st.sampled_from(sorted(CASES)),
-    edits=st.lists(
-        st.tuples(st.integers(0, 10**6), st.sampled_from(["set", "drop", "twice"]), VALUES), max_size=6
-    ),
+    edits=st.lists(st.tuples(st.integers(0, 10**6), st.sampled_from(["set", "drop", "twice"]), VALUES), max_size=6),
 )
 @settings(max_examples=400, deadline=None)
 @example(name="gang", edits=[])
@@ -433,9 +426,7 @@ def test_a_movable_job_pays_its_restart_unless_it_is_kept() -> None:
     )  # fmt: skip
     kept = run(instance, "a", "1xp", "p", (0, 2), {0: [1]}, kept=True)
     throttled = run(instance, "a", "1xp", "p", (0, 4), {0: [1]}, speed=0.5)
-    stays = make_plan(
-        instance, {"node_hours": 2.0}, 4, runs=(kept,), nodes_on=(on(instance, "p", 0, (0, 2), 2.0),)
-    )
+    stays = make_plan(instance, {"node_hours": 2.0}, 4, runs=(kept,), nodes_on=(on(instance, "p", 0, (0, 2), 2.0),))
     slows = make_plan(
         instance, {"node_hours": 4.0, "restart": 7.0}, 4,
         runs=(throttled,), nodes_on=(on(instance, "p", 0, (0, 4), 4.0),),
@@ -534,9 +525,7 @@ POINTS = {"points": [{"mb_s": 100, "price": 3}, {"mb_s": 200, "price": 5}, {"mb_
         (POINTS, 300.0, 5.5),
     ],
 )
-def test_the_tariff_is_read_from_pieces_or_points(
-    storage: dict[str, Any], mb_s: float, expected: float
-) -> None:
+def test_the_tariff_is_read_from_pieces_or_points(storage: dict[str, Any], mb_s: float, expected: float) -> None:
     site = Site.model_validate({"id": "s", "kind": "cloud", "storage": {**storage, "billed": "1h"}})
     assert tariff(site, mb_s) == pytest.approx(expected)
 

@@ -38,9 +38,7 @@ def sample_instance(*names: str) -> Instance:
     return Instance.model_validate(instance_document(names or ("alpha", "beta", "gamma", "delta")))
 
 
-def segment(
-    pool: str, first: int, last: int, node: int = 0, gpus: tuple[int, ...] = (0, 1)
-) -> dict[str, Any]:
+def segment(pool: str, first: int, last: int, node: int = 0, gpus: tuple[int, ...] = (0, 1)) -> dict[str, Any]:
     """A stretch of a run on one node."""
     return {
         "mode": "2xA100",

@@ -40,9 +40,7 @@ def test_by_job_each_job_has_one_row_with_its_marks() -> None:
 def test_by_pool_owned_pools_come_first_with_their_load() -> None:
     instance = sample_instance()
     text = "\n".join(plain(gantt(Facts(sample_plan(instance), instance), Canvas(80), "pool")))
-    assert text.index("owned, A100, owned: at most 2 of 8 GPUs busy, 8.0 GPU-hours") < text.index(
-        "burst, A100, rented"
-    )
+    assert text.index("owned, A100, owned: at most 2 of 8 GPUs busy, 8.0 GPU-hours") < text.index("burst, A100, rented")
     assert "busy GPUs █" in text
     assert "[alpha━" in text
     assert "[beta┅" in text
@@ -51,8 +49,7 @@ def test_by_pool_owned_pools_come_first_with_their_load() -> None:
 def test_by_pool_says_what_it_leaves_out() -> None:
     instance = sample_instance()
     runs = [
-        {"job": f"j{k}", "segments": [segment("owned", 0, 4)], "completion": "", "tardiness_h": 0}
-        for k in range(9)
+        {"job": f"j{k}", "segments": [segment("owned", 0, 4)], "completion": "", "tardiness_h": 0} for k in range(9)
     ]
     rows = plain(gantt(Facts(sample_plan(instance, runs=runs)), Canvas(80), "pool", max_lanes=4))
     assert sum("[j" in row for row in rows) == 3
@@ -135,9 +132,7 @@ def test_axis_labels_stand_at_their_ticks(num_slots: int, columns: int, slot_s: 
         if char == "|" and len(label) == 5 and label[2] == ":":
             moment = clock.at(at * num_slots / columns)
             expected = int(label[:2]) * 3600 + int(label[3:]) * 60
-            away = (
-                moment.hour * 3600 + moment.minute * 60 + moment.second - expected + 43200
-            ) % 86400 - 43200
+            away = (moment.hour * 3600 + moment.minute * 60 + moment.second - expected + 43200) % 86400 - 43200
             assert abs(away) <= num_slots * slot_s / columns + 1
 
 

@@ -1,0 +1,67 @@
+"""The fallback: list schedules improved by ruin and recreate, and the sum of what each job costs at least as a
+bound."""
+
+from __future__ import annotations
+
+import time
+
+from models.reductions import least_cost, reduce_starts
+from models.starts import Starts
+from planner.engines.policies.listing import best_list_schedule
+from planner.engines.ruin import Ruin
+from planner.engines.schedule import Schedule
+from planner.engines.search import ProvenInfeasible, Search
+
+# Iterations of ruin and recreate after each way to a schedule: a few seconds at 50 jobs on 300 nodes.
+ITERATIONS = 300
+ITERATIONS_PER_JOB = 6
+# And in the time that is left when all else is done.
+LAST_ITERATIONS = 3000
+LAST_ITERATIONS_PER_JOB = 60
+
+
+def solve_by_list(search: Search) -> None:
+    """The fallback: a list schedule, and the sum of what each job costs at least as its bound."""
+    search.report("list scheduling")
+    left = search.left_s()
+    deadline = None if left is None else time.monotonic() + max(0.1, 0.5 * left)
+    schedule = best_list_schedule(reduce_starts(search.starts), deadline=deadline)
+    search.raise_bound(least_cost(search.starts))
+    if schedule is not None:
+        search.offer(schedule, "list")
+        improve_on_nodes(search, schedule, "list")
+    elif has_impossible_job(search.starts):
+        raise ProvenInfeasible(frozenset())
+    search.report("list scheduling")
+
+
+def improve_on_nodes(search: Search, schedule: Schedule, engine: str) -> None:
+    """Ruin and recreate from a schedule, for a fixed number of iterations or a quarter of the time that is left."""
+    left = search.left_s()
+    if search.is_proven() or search.interrupted or (left is not None and left <= 0):
+        return
+    deadline = None if left is None else time.monotonic() + 0.25 * left
+    iterations = min(ITERATIONS, ITERATIONS_PER_JOB * len(schedule.instance.jobs))
+    schedule = schedule.copy()  # what was offered stays whole if this is interrupted
+    Ruin(schedule, search.limits.seed).run(iterations, deadline=deadline)
+    search.offer(schedule, engine)
+
+
+def use_what_time_is_left(search: Search) -> None:
+    """Ruin and recreate from the best plan, where its gap is not proven."""
+    left = search.left_s()
+    if search.schedule is None or search.is_proven() or search.interrupted or (left is not None and left <= 0):
+        return
+    search.report("improving")
+    deadline = None if left is None else time.monotonic() + left
+    iterations = min(LAST_ITERATIONS, LAST_ITERATIONS_PER_JOB * len(search.starts.instance.jobs))
+    schedule = search.schedule.copy()
+    Ruin(schedule, search.limits.seed + 1).run(iterations, deadline=deadline)
+    search.offer(schedule, search.engine)
+    search.report("improving")
+
+
+def has_impossible_job(starts: Starts) -> bool:
+    """Whether a job that must run has no start at all."""
+    jobs = starts.instance.jobs
+    return any(not rows and jobs[j].reject_cost is None for j, rows in enumerate(starts.rows_of_job))

@@ -1,0 +1,93 @@
+"""What every way to a plan adds to: the best plan and bound so far, the limits, and what was seen on the way."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+from models.starts import Starts
+from planner.engines.assemble import BOUND_TOLERANCE, Costed, cost_of
+from planner.engines.base import Limits, Progress
+from planner.engines.schedule import Schedule
+
+
+class ProvenInfeasible(Exception):
+    """HiGHS has proven that the model, with node indices in some pools, has no solution."""
+
+    def __init__(self, node_pools: frozenset[int]):
+        self.node_pools = node_pools
+        super().__init__("no plan satisfies the instance")
+
+
+@dataclass
+class Search:
+    """The best plan and bound so far."""
+
+    starts: Starts
+    limits: Limits
+    begun: float = field(default_factory=time.monotonic)
+    schedule: Schedule | None = None
+    costed: Costed | None = None
+    engine: str = "exact"
+    dual_bound: float | None = None
+    pool_level_cost: float | None = None
+    """Cost of the best schedule in which nodes are only counted (or have an index in some pools), where it is known."""
+    interrupted: bool = False
+    notes: list[str] = field(default_factory=list)
+    trajectory: list[Progress] = field(default_factory=list)
+
+    @property
+    def cost(self) -> float | None:
+        """Cost of the best plan."""
+        return None if self.costed is None else self.costed.cost
+
+    @property
+    def packing_cost(self) -> float | None:
+        """What the best plan costs more than that schedule: the price of placing runs on single nodes."""
+        if self.cost is None or self.pool_level_cost is None:
+            return None
+        return max(0.0, self.cost - self.pool_level_cost)
+
+    def left_s(self) -> float | None:
+        """Seconds until the time limit; None without one."""
+        if self.limits.time_limit_s is None:
+            return None
+        return self.limits.time_limit_s - (time.monotonic() - self.begun)
+
+    def is_out_of_time(self) -> bool:
+        """Whether the time limit has passed."""
+        left = self.left_s()
+        return left is not None and left <= 0
+
+    def is_proven(self, at_most: float = 1.0) -> bool:
+        """Whether the gap asked for is reached, and this one too."""
+        if self.cost is None or self.dual_bound is None:
+            return False
+        slack = max(min(self.limits.gap, at_most) * abs(self.cost), BOUND_TOLERANCE * max(1.0, abs(self.cost)))
+        return self.cost - self.dual_bound <= slack
+
+    def offer(self, schedule: Schedule, engine: str) -> bool:
+        """Take a schedule if it is the best so far."""
+        costed = cost_of(schedule)
+        if self.cost is None or costed.cost < self.cost - 1e-12 * max(1.0, abs(self.cost)):
+            self.schedule, self.costed, self.engine = schedule, costed, engine
+            return True
+        return False
+
+    def raise_bound(self, bound: float | None) -> None:
+        """Take a dual bound if it is the best so far."""
+        if bound is not None and (self.dual_bound is None or bound > self.dual_bound):
+            self.dual_bound = bound
+
+    def report(self, phase: str, incumbent: float | None = None, bound: float | None = None) -> None:
+        """Tell how things stand; `incumbent` and `bound` are those of a solve under way.
+
+        HiGHS may start anew with a lower bound than it has shown before; what was shown stays.
+        """
+        shown = self.trajectory[-1].dual_bound if self.trajectory else None
+        costs = [cost for cost in (self.cost, incumbent) if cost is not None]
+        bounds = [value for value in (self.dual_bound, bound, shown) if value is not None]
+        progress = Progress(phase, time.monotonic() - self.begun, min(costs, default=None), max(bounds, default=None))
+        self.trajectory.append(progress)
+        if self.limits.on_progress is not None:
+            self.limits.on_progress(progress)
