@@ -11,7 +11,8 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -212,19 +213,31 @@ class Compiled:
 def _new_highs() -> Any:
     """A solver. The first one of a process prints its licence line on the C library's stdout before any option can
     forbid it, which would spoil `--json`; it is sent nowhere."""
-    sys.stdout.flush()
-    library = ctypes.CDLL(None)
-    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    with _nothing_on_stdout():
+        highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    return highs
+
+
+@contextmanager
+def _nothing_on_stdout() -> Iterator[None]:
+    """What the C library writes on stdout within is lost; nothing to do where stdout is closed."""
+    try:
+        kept = os.dup(1)
+    except OSError:
+        yield
+        return
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    nowhere = os.open(os.devnull, os.O_WRONLY)
     try:
         os.dup2(nowhere, 1)
-        highs = highspy.Highs()
-        library.fflush(None)  # what the C library has buffered goes the same way
+        yield
+        ctypes.CDLL(None).fflush(None)  # what the C library has buffered goes the same way
     finally:
         os.dup2(kept, 1)
         os.close(kept)
         os.close(nowhere)
-    highs.setOptionValue("output_flag", False)
-    return highs
 
 
 def _must(status: Any, what: str) -> None:
