@@ -31,7 +31,7 @@ def faults_of(error: ValidationError, record: type[Entity], at: Path, mend: str 
     """The faults of one record at a path; all with one way to mend them, where that is given."""
     seen: set[tuple[Path, str]] = set()
     details = error.errors(include_url=False)
-    details = [detail for detail in details if not _is_echo(detail, details, record)] or details
+    details = _without_echoes(details, record)
     misspelt = {
         (*_field_path(detail, record)[:-1], _meant(detail, record))
         for detail in details
@@ -45,6 +45,18 @@ def faults_of(error: ValidationError, record: type[Entity], at: Path, mend: str 
         if (path, problem) not in seen and problem != NO_START.split(";")[0]:
             seen.add((path, problem))
             yield Fault(problem, at + path, _value(detail), mend or advice)
+
+
+def _without_echoes(details: list[ErrorDetails], record: type[Entity]) -> list[ErrorDetails]:
+    """The errors that say something new; where all at one place are echoes of each other, the first of them."""
+    kept = [detail for detail in details if not _is_echo(detail, details, record)]
+    places = [_field_path(detail, record) for detail in kept]
+    for detail in details:
+        path = _field_path(detail, record)
+        if not any(place[: len(path)] == path for place in places):
+            kept.append(detail)
+            places.append(path)
+    return kept
 
 
 def _field_path(detail: ErrorDetails, record: type[Entity]) -> Path:

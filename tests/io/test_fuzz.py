@@ -205,3 +205,13 @@ def test_mutated_tables(folder: Path, data: st.DataObject) -> None:
         (folder / other).write_bytes(content)
     (folder / name).write_bytes(text.encode("utf-8", errors="surrogatepass"))
     _read(folder)
+
+
+@pytest.mark.parametrize("horizon", ["[]", "[1]", "[{id: dc}]", "{a: 1}"])
+def test_a_list_for_a_length_beside_another_fault(tmp_path: Path, horizon: str) -> None:
+    """Both are reported: neither branch of `horizon` may be taken for an echo of the other and the fault be lost."""
+    path = tmp_path / "bad.yaml"
+    path.write_text(f"currency: USD\nstart: 2026-01-12T18:00:00+01:00\nslot: never\nhorizon: {horizon}\n")
+    with pytest.raises(InvalidInput) as caught:
+        read_instance(path)
+    assert {"slot", "horizon"} <= {fault.location for fault in caught.value.faults}
