@@ -50,6 +50,8 @@ class Clash:
     what: str
     amount: str
     jobs: tuple[str, ...] = ()
+    way: str = ""
+    """The alternative that it is part of: all that gives way under one name gives way together."""
 
     def __str__(self) -> str:
         return f"{self.what}: {self.amount}"

@@ -165,7 +165,7 @@ def _infeasible(fault: Infeasible) -> Outcome:
     lines: list[RenderableType] = [_line("infeasible", f"proven: {fault.summary}")]
     if fault.reasons:
         lines.append(_reasons(fault.reasons))
-    listed = [{"what": r.what, "amount": r.amount, "jobs": list(r.jobs)} for r in fault.reasons]
+    listed = [{"way": r.way, "what": r.what, "amount": r.amount, "jobs": list(r.jobs)} for r in fault.reasons]
     content = {"status": "infeasible", "summary": fault.summary, "reasons": listed}
     return Outcome(Exit.INFEASIBLE, content, tuple(lines))
 
@@ -174,7 +174,12 @@ def _reasons(reasons: tuple[Clash, ...]) -> RenderableType:
     from planner.report.tables import cell, table
 
     page = canvas(sys.stderr)
-    made = table("What would have to give way", ("what", "by", "jobs"), page)
+    made = table("Ways out, each by itself: all that is listed under it would have to give way",
+                 ("way", "what", "by", "jobs"), page)  # fmt: skip
+    last = None
     for reason in reasons:
-        made.add_row(cell(reason.what, page), cell(reason.amount, page), cell(", ".join(reason.jobs), page))
+        way = reason.way if reason.way != last else ""
+        last = reason.way
+        jobs = cell(", ".join(reason.jobs), page)
+        made.add_row(cell(way, page), cell(reason.what, page), cell(reason.amount, page), jobs)
     return made

@@ -7,6 +7,7 @@ bandwidth, or jobs left out. They are alternatives; together they show which job
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,12 +36,16 @@ def explain(instance: Instance, node_pools: frozenset[int], limits: Limits) -> I
     strict = all_starts(instance, stated)
     reasons: list[Clash] = list(_alone(instance, stretched, stated))
     found: list[Clash] = []
-    for relax in (_deadlines, _nodes, _bandwidth, _jobs):
+    for way, relax in WAYS.items():
         starts = stretched if relax is _deadlines else strict
-        found += relax(starts, node_pools, limits, stated)
+        found += [replace(clash, way=way) for clash in relax(starts, node_pools, limits, stated)]
     if node_pools and not any(clash.what.startswith("nodes") for clash in found):
         names = ", ".join(instance.pools[p].id for p in sorted(node_pools))
-        found.append(Clash("packing", f"the sums over the pools {names} fit, but no packing on their nodes exists"))
+        found.append(
+            Clash(
+                "packing", f"the sums over the pools {names} fit, but no packing on their nodes exists", way="packing"
+            )
+        )
     return Infeasible("no plan satisfies the instance", [*reasons, *found])
 
 
@@ -51,7 +56,9 @@ def _alone(instance: Instance, stretched: Starts, stated: int) -> Iterator[Clash
         if job.reject_cost is not None:
             continue
         if not rows:
-            yield Clash(f"job {job.id}", "finds no nodes that are available for as long as it runs", (job.id,))
+            yield Clash(
+                f"job {job.id}", "finds no nodes that are available for as long as it runs", (job.id,), way="alone"
+            )
             continue
         done = min(int(row.slots[0]) + row.duration for row in rows)
         limit = stated if job.deadline is None else min(stated, grid.deadline_slot(instance, job.deadline))
@@ -62,6 +69,7 @@ def _alone(instance: Instance, stretched: Starts, stated: int) -> Iterator[Clash
                 f"job {job.id}",
                 f"completes {over} after its {name} even with every node to itself",
                 (job.id,),
+                way="alone",
             )
 
 
@@ -196,3 +204,7 @@ def _jobs(starts: Starts, node_pools: frozenset[int], limits: Limits, stated: in
 
 def _hours(hours: float) -> str:
     return f"{hours:.4g} h"
+
+
+WAYS = {"later": _deadlines, "more nodes": _nodes, "more bandwidth": _bandwidth, "fewer jobs": _jobs}
+"""Each kind of limit by the name of what would have to be allowed."""

@@ -33,7 +33,7 @@ def test_the_codes_are_part_of_the_interface() -> None:
     assert set(MEANINGS) == set(Exit)
 
 
-REASONS = (Clash("deadline of alpha", "2 h later", ("alpha", "[red]beta\x1b[0m")),)
+REASONS = (Clash("deadline of alpha", "2 h later", ("alpha", "[red]beta\x1b[0m"), "later"),)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_documents_of_failures_carry_faults_and_reasons() -> None:
         ],
     }
     assert outcome_of(Infeasible("s", REASONS[:1])).document["reasons"] == [
-        {"what": "deadline of alpha", "amount": "2 h later", "jobs": ["alpha", "[red]beta\x1b[0m"]}
+        {"way": "later", "what": "deadline of alpha", "amount": "2 h later", "jobs": ["alpha", "[red]beta\x1b[0m"]}
     ]
 
 
