@@ -99,7 +99,7 @@ def within_cutoff(starts: Starts, cutoff: float) -> Starts:
             return starts
         least.append(min(values))
     total = float(np.sum(least))
-    slack = 1e-6 * max(1.0, abs(cutoff))
+    slack = 1e-6 * abs(cutoff)
     rows = [
         row.only(total - least[row.job] + cost <= cutoff + slack)
         for row, cost in zip(starts.rows, least_of_start, strict=True)

@@ -66,7 +66,11 @@ class Row:
         """The row with only some of its starts; `keep` is a mask of shape (n,)."""
         if keep.all():
             return self
-        terms = {name: values[keep] for name, values in self.terms.items()}
+        count = int(keep.sum())
+        terms = {
+            name: np.broadcast_to(values[0], count) if values.strides == (0,) else values[keep]
+            for name, values in self.terms.items()
+        }
         return Row(
             self.job, self.mode, self.site, self.level, self.cached, self.link_rate, self.dataset, self.link,
             self.kept, self.slots[keep], terms,
@@ -197,7 +201,7 @@ def _rows_at_slots(
             link=link,
             kept=kept,
             slots=slots,
-            terms={**shared, "transfer": np.full(len(slots), transfer)},
+            terms={**shared, "transfer": np.broadcast_to(transfer, len(slots))},
         )
 
 
@@ -206,7 +210,8 @@ def _terms(
 ) -> dict[str, np.ndarray]:
     job, pool = instance.jobs[j], instance.pools[mode.pool]
     ends = slots + mode.duration
-    zeros = np.zeros(len(slots))
+    # Terms that are the same for every start take no memory of their own.
+    zeros = np.broadcast_to(0.0, len(slots))
     tardiness = zeros
     if job.due is not None and job.weight:
         late_s = np.maximum(0.0, ends * instance.slot - job.due)
@@ -224,6 +229,6 @@ def _terms(
         "energy": mode.busy_gpus * (energy[ends] - energy[slots]),
         "tardiness": tardiness,
         "lost_value": lost,
-        "restart": np.full(len(slots), job.restart_cost if job.running is not None and not kept else 0.0),
-        "interruption": np.full(len(slots), interruption),
+        "restart": np.broadcast_to(job.restart_cost if job.running is not None and not kept else 0.0, len(slots)),
+        "interruption": np.broadcast_to(interruption, len(slots)),
     }

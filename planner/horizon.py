@@ -1,9 +1,9 @@
 """The number of slots of a plan where the instance leaves it open (`horizon: auto`).
 
 Long enough for every job to finish, late if need be: a list schedule is made on a grid that is lengthened until
-all jobs find room; the horizon is its end or the last due date, whichever is later, plus once the longest of the
-jobs' shortest durations, so that the cheapest plan may be somewhat longer than the first one. A function of the
-instance alone.
+all jobs find room; the horizon is its end, or the last due date where that is later (but no more than a week
+later), plus once the longest of the jobs' shortest durations, so that the cheapest plan may be somewhat longer
+than the first one. A function of the instance alone.
 """
 
 from __future__ import annotations
@@ -12,9 +12,15 @@ import math
 
 from models.domain import MAX_SLOTS, Instance
 from models.domain.modes import modes_of
+from models.errors import Fault, InvalidInput
 from models.grid import release_slot
 from models.starts import all_starts
 from planner.engines.policies.listing import by_due_date, list_schedule
+
+WEEK_S = 7 * 86400.0
+"""A due date or deadline lengthens the plan by no more than this beyond the list schedule: a mistyped year must not."""
+MANY_JOBS = 1000
+"""With more jobs the list schedule looks at each job's shortest mode only."""
 
 
 def num_slots_of(instance: Instance) -> int:
@@ -23,19 +29,32 @@ def num_slots_of(instance: Instance) -> int:
         return round(instance.horizon / instance.slot)
     shortest = [min((mode.duration for mode in modes_of(instance, job)), default=1) for job in instance.jobs]
     longest = max(shortest, default=1)
-    times = [time for job in instance.jobs for time in (job.release, job.due, job.deadline) if time is not None]
-    times += [window.until for pool in instance.pools for window in pool.unavailable]
-    last = release_slot(instance, max(times, default=0.0))
+    starts_by = [job.release for job in instance.jobs]
+    starts_by += [window.until for pool in instance.pools for window in pool.unavailable]
+    first = release_slot(instance, max(starts_by, default=0.0))
+    due = [time for job in instance.jobs for time in (job.due, job.deadline) if time is not None]
+    last = release_slot(instance, max(due, default=0.0))
     boot = max(math.ceil(pool.boot_time / instance.slot) for pool in instance.pools)
     # One job after the other on otherwise empty nodes, each in its slowest mode (bandwidth may rule out the others): no
     # list schedule that finds room at all is longer.
     slowest = [max((mode.duration for mode in modes_of(instance, job)), default=1) for job in instance.jobs]
-    serial = min(MAX_SLOTS, last + sum(slowest) + (boot + 1) * (len(instance.jobs) + 1))
-    num_slots = last + 2 * longest + boot
+    serial = first + sum(slowest) + (boot + 1) * (len(instance.jobs) + 1)
+    deadline = 0.0 if len(instance.jobs) > MANY_JOBS else None
+    num_slots = first + 2 * longest + boot
     while num_slots < serial:
-        schedule = list_schedule(all_starts(instance, num_slots, ignore_deadlines=True), by_due_date)
+        starts = all_starts(instance, _not_too_many(num_slots), ignore_deadlines=True)
+        schedule = list_schedule(starts, by_due_date, deadline=deadline)
         if schedule is not None:
             end = max((schedule.completion(j) for j in schedule.chosen), default=1)
-            return min(num_slots, max(end, last) + longest)
+            break
         num_slots *= 2
-    return serial
+    else:
+        end = serial
+    return _not_too_many(max(end, min(last, end + math.ceil(WEEK_S / instance.slot))) + longest)
+
+
+def _not_too_many(num_slots: int) -> int:
+    if num_slots > MAX_SLOTS:
+        problem = f"would make a plan of more than {MAX_SLOTS} slots, since the horizon is auto"
+        raise InvalidInput([Fault(problem, ("slot",), None, "lengthen slot, or state a horizon")])
+    return num_slots

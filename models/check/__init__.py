@@ -43,6 +43,7 @@ RULES: tuple[Callable[[Facts], Iterator[Violation]], ...] = (
     storage.links_between_sites_suffice,
     money.costs_are_as_claimed,
     money.the_certificate_holds,
+    money.packing_is_a_part_of_the_cost,
 )
 
 

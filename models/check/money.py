@@ -230,6 +230,14 @@ def the_certificate_holds(facts: Facts) -> Iterator[Violation]:
         yield violation("not-optimal", "plan", message, cost - bound)
 
 
+def packing_is_a_part_of_the_cost(facts: Facts) -> Iterator[Violation]:
+    """What placing on whole nodes is said to cost is not negative and no more than the whole cost."""
+    packing, cost = facts.plan.packing_cost, total(facts.costs.values())
+    if packing is not None and not 0 <= packing <= cost + MONEY_ABSOLUTE + MONEY_RELATIVE * abs(cost):
+        message = f"claims a packing cost of {packing:.10g} of a cost of {cost:.10g} {facts.instance.currency}"
+        yield violation("packing-cost", "plan", message, packing)
+
+
 def _gap_is_true(cost: float, bound: float | None, gap: float | None) -> Iterator[Violation]:
     """(cost - bound) / cost; 0 where both are the same; None where the bound or the quotient is not known."""
     true: float | None = None

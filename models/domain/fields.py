@@ -14,8 +14,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 
 from models import units
 
-# No line breaks and control characters, no lone surrogates (they cannot be written as UTF-8), no space at an end.
-_ID = re.compile(r"(?!\s)[^\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]+(?<!\s)")
+# No line breaks, no control characters of either set, none that turn the writing direction, no lone surrogates (they
+# cannot be written as UTF-8), no space at an end.
+_ID = re.compile(r"(?!\s)[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+(?<!\s)")
 _SMALLEST = 1e-12
 _LONGEST_TIME = 100 * 365.25 * 86400
 _LARGEST_NUMBER = 1e18
@@ -79,7 +80,10 @@ def _read_id(value: object) -> str:
     if len(value) > 200:
         raise ValueError("is longer than 200 characters; shorten it")
     if not _ID.fullmatch(value):
-        raise ValueError("is empty, or has a line break, a control character or a space at an end; rename it")
+        raise ValueError(
+            "is empty, or has a line break, a control character or a mark that turns the writing direction, or a space "
+            "at an end; rename it"
+        )
     return value
 
 

@@ -23,7 +23,8 @@ EPILOG = examples(
 def check(instance: InstancePath, plan: PlanPath, as_json: AsJson = False) -> None:
     """Check a plan against its instance: every violation with its amount, every cost recomputed.
 
-    The check shares no code with the engines. The exit code is 0 for a plan that passes, and 6 for another.
+    The check shares no code with the engines. That no cheaper plan exists it takes from them: the dual bound is
+    compared with the cost, not proven again. The exit code is 0 for a plan that passes, and 6 for another.
     """
     with failures(as_json):
         from models.check import check as check_plan
@@ -44,7 +45,11 @@ def check(instance: InstancePath, plan: PlanPath, as_json: AsJson = False) -> No
                 output.show([Text("the plan passes: no violations", style="green"), Text("")])
             else:
                 output.show([violation_table(report, page), Text("")])
-            output.show([recomputed_table(report, made, page)])
+            scope = (
+                "Feasibility and every cost were recomputed from the instance. The dual bound is the engine's claim: "
+                "it is compared with the cost, not proven again."
+            )
+            output.show([recomputed_table(report, made, page), Text(f"\n{scope}", style="dim")])
         if not report.ok:
             raise typer.Exit(Exit.VIOLATED)
 

@@ -9,7 +9,7 @@ import typer
 
 from planner.cli import output
 from planner.cli.failures import failures
-from planner.cli.options import examples
+from planner.cli.options import Force, examples
 
 EPILOG = examples(
     "planner convert tonight.yaml tonight/",
@@ -30,11 +30,12 @@ def convert(
             metavar="TARGET", help="What to write: .yaml, .json, or a folder of tables.", show_default=False
         ),
     ],
+    force: Force = False,
 ) -> None:
     """Write an instance in another form (YAML, JSON, a folder of tables); its content hash stays the same."""
     with failures():
         from planner.io.instances import read_instance, write_instance
 
         instance = read_instance(source)
-        write_instance(instance, target)
+        write_instance(instance, target, force)
         output.wrote(instance, target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 import traceback
@@ -25,6 +26,9 @@ REPORT = (
     "This is a fault of the program, not of your input: please report it to the maintainers with the\n"
     "command and the instance (PLANNER_DEBUG=1 adds the traceback)."
 )
+
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 
 
 class Unwritable(Exception):
@@ -57,7 +61,8 @@ def tell(fault: BaseException, as_json: bool) -> Exit:
     outcome = outcome_of(fault)
     if os.environ.get("PLANNER_DEBUG"):
         say("".join(traceback.format_exception(fault)).rstrip())
-    show(outcome.lines, sys.stderr)
+    if sys.stderr is not None:
+        show(outcome.lines, sys.stderr)
     if as_json:
         with contextlib.suppress(CannotPrint):
             document(outcome.document)
@@ -84,6 +89,9 @@ def outcome_of(fault: BaseException) -> Outcome:
     if _is_cannot_write(fault):
         message = str(fault).removeprefix("cannot write ")
         return _simple(Exit.INVALID, "unwritable", "cannot write", message)
+    if isinstance(fault, OSError) and fault.filename is None and fault.errno in _NO_ROOM:
+        reason = (fault.strerror or "cannot be written").lower()
+        return _simple(Exit.INVALID, "unwritable", "cannot write", f"an output: {reason}")
     if isinstance(fault, OSError) and fault.filename is not None:
         problem = f"{(fault.strerror or 'cannot be read').lower()}"
         return _invalid([Fault(problem, where=os.fsdecode(fault.filename))])

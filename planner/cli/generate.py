@@ -9,7 +9,7 @@ import typer
 
 from planner.cli import output
 from planner.cli.failures import failures
-from planner.cli.options import InstanceOut, Seed, examples
+from planner.cli.options import Force, InstanceOut, Seed, examples
 
 EPILOG = examples(
     "planner generate mixed --jobs 50 --nodes 40 --out mixed-50.yaml",
@@ -46,6 +46,7 @@ def generate(
         ),
     ] = None,
     seed: Seed = 0,
+    force: Force = False,
 ) -> None:
     """Write a random instance of a family; the same arguments give the same instance."""
     with failures():
@@ -53,5 +54,5 @@ def generate(
         from planner.io.instances import write_instance
 
         instance = make(family.value, jobs, nodes, load, seed)
-        write_instance(instance, out)
+        write_instance(instance, out, force)
         output.wrote(instance, out)

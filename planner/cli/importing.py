@@ -10,7 +10,7 @@ import typer
 
 from planner.cli import output
 from planner.cli.failures import failures
-from planner.cli.options import InstanceOut, Seed, examples
+from planner.cli.options import Force, InstanceOut, Seed, examples
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Make an instance from a trace.")
 
@@ -45,6 +45,7 @@ def philly(
     ] = None,
     max_hours: Annotated[float, typer.Option(metavar="H", help="Leave longer jobs out.")] = 72.0,
     seed: Seed = 0,
+    force: Force = False,
 ) -> None:
     """Make an instance from a window of the Philly trace, and say what was dropped and what was assumed."""
     with failures():
@@ -56,7 +57,7 @@ def philly(
         instance, report = import_philly(
             trace, cluster, begin, hours, nodes, rented, seed=seed, jobs=jobs, max_hours=max_hours
         )
-        write_instance(instance, out)
+        write_instance(instance, out, force)
         output.wrote(instance, out)
         for line in report.lines():
             output.say(clean(line), sys.stdout)

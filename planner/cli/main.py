@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
+from typer.core import TyperGroup
 
 from planner import __version__
 from planner.cli import check, convert, generate, importing, output, plan, schema, show
@@ -25,9 +27,28 @@ EPILOG = (
     + exit_code_help()
 )
 
+_UsageError = cast(type[typer.BadParameter], typer.BadParameter.__base__)
+
+
+class Commands(TyperGroup):
+    """The commands; wrong use of one is told to machines, too, where they asked for JSON."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that is named."""
+        wants_json = "--json" in [*getattr(ctx, "_protected_args", ()), *ctx.args]
+        try:
+            return super().invoke(ctx)
+        except _UsageError as fault:
+            if wants_json:
+                with contextlib.suppress(output.CannotPrint):
+                    output.document({"status": "usage", "message": fault.format_message()})
+            raise
+
+
 # Plain help: it can be piped and copied, and it does not wait for rich.
 app = typer.Typer(
     name="planner",
+    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -71,6 +92,8 @@ def main() -> None:
     try:
         app(prog_name="planner")
     except Exception as fault:
+        if isinstance(fault, OSError) and sys.stdout is not None:
+            output.silence(sys.stdout)  # or it fails again at the end of the interpreter
         sys.exit(tell(fault, as_json=False))
     except KeyboardInterrupt:
         sys.exit(Exit.INTERRUPTED)

@@ -20,7 +20,10 @@ PlanPath = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout instead of text.")]
-Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of all random choices.")]
+MOST_SEED = 2**31 - 1
+"""Of HiGHS, which keeps it in 32 bits."""
+Seed = Annotated[int, typer.Option(min=0, max=MOST_SEED, metavar="N", help="Seed of all random choices.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite a file that is not an instance, too.")]
 InstanceOut = Annotated[
     Path,
     typer.Option(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from planner.report.canvas import Canvas
 
 PIPE_WIDTH = 100
+CLOSED = "standard output: it is closed"
 
 
 class CannotPrint(Exception):
@@ -30,7 +31,14 @@ class CannotPrint(Exception):
 
 
 def prepare_streams() -> None:
-    """Let no name stop the output: what the encoding lacks is written as an escape."""
+    """Let no name stop the output: what the encoding lacks is written as an escape.
+
+    Where a standard stream is closed its number must not fall to a file that is opened later.
+    """
+    if sys.stdout is None or sys.stderr is None:
+        while (taken := os.open(os.devnull, os.O_RDWR)) <= 2:
+            pass
+        os.close(taken)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -51,12 +59,12 @@ def has_colour() -> bool:
 
 
 def console(stream: TextIO) -> Console:
-    """A console as wide as the terminal, or of a fixed width off a terminal. Names are never markup."""
+    """A console as wide as the terminal; off a terminal COLUMNS wide, or 100. Names are never markup."""
     from rich.console import Console
 
     return Console(
         file=stream,
-        width=None if is_terminal(stream) else PIPE_WIDTH,
+        width=None if is_terminal(stream) else _pipe_width(),
         color_system="auto" if has_colour() else None,
         highlight=False,
         markup=False,
@@ -64,12 +72,16 @@ def console(stream: TextIO) -> Console:
     )
 
 
+def _pipe_width() -> int:
+    asked = os.environ.get("COLUMNS", "")
+    return min(max(40, int(asked)), 10_000) if asked.isdecimal() and len(asked) < 10 and int(asked) else PIPE_WIDTH
+
+
 def canvas(stream: TextIO | None = None) -> Canvas:
     """The page that reports are drawn on."""
     from planner.report.canvas import Canvas
 
-    target = stream or sys.stdout
-    made = console(target)
+    made = console(stream or sys.stdout or io.StringIO())
     return Canvas(width=max(40, made.width), ascii_only=made.options.ascii_only)
 
 
@@ -77,7 +89,7 @@ def show(renderables: Iterable[RenderableType], stream: TextIO | None = None) ->
     """Print tables and lines for people."""
     target = stream or sys.stdout
     if target is None:
-        return
+        raise CannotPrint(CLOSED)
     text = _rendered(renderables, console(target))
     if not is_terminal(target):
         text = "".join(line.rstrip() + "\n" for line in text.split("\n"))[:-1]
@@ -108,7 +120,16 @@ def _rendered(renderables: Iterable[RenderableType], like: Console) -> str:
 
 def document(content: dict[str, Any]) -> None:
     """One JSON document on stdout, in ASCII: it passes every encoding and commands no terminal."""
+    if sys.stdout is None:
+        raise CannotPrint(CLOSED)
     write(json.dumps(_finite(content), indent=2, ensure_ascii=True, allow_nan=False) + "\n", sys.stdout)
+
+
+def page(text: str) -> None:
+    """A page of plain text on stdout."""
+    if sys.stdout is None:
+        raise CannotPrint(CLOSED)
+    write(text.rstrip("\n") + "\n", sys.stdout)
 
 
 def _finite(value: Any) -> Any:
@@ -144,17 +165,17 @@ def write(text: str, stream: TextIO | None) -> None:
         stream.write(text)
         stream.flush()
     except BrokenPipeError:
-        _silence(stream)
+        silence(stream)
     except UnicodeEncodeError:
         encoding = stream.encoding or "ascii"
         write(text.encode(encoding, "backslashreplace").decode(encoding), stream)
     except OSError as fault:
-        _silence(stream)
+        silence(stream)
         if stream is not sys.stderr:
             raise CannotPrint(f"standard output: {(fault.strerror or str(fault)).lower()}") from None
 
 
-def _silence(stream: TextIO) -> None:
+def silence(stream: TextIO) -> None:
     """Send the rest to nowhere, so that the interpreter does not stumble over it at its end."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)

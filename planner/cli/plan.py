@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -74,7 +75,10 @@ def plan(
     instance: InstancePath,
     engine: Annotated[
         Engine,
-        typer.Option(help="exact: the whole model; fast: column generation and search; auto: by size."),
+        typer.Option(
+            help="exact: the whole model; fast: list scheduling improved by ruin and recreate; auto: both, within "
+            "the time limit."
+        ),
     ] = Engine.AUTO,
     time_limit: Annotated[
         str, typer.Option(metavar="TIME", help="When to stop, in seconds or as 90s, 10m; none: no limit.")
@@ -103,6 +107,8 @@ def plan(
     with failures(as_json):
         if out is not None:
             target.probe(out)
+        elif sys.stdout is None and (as_json or not quiet):
+            raise output.CannotPrint(output.CLOSED)
         from planner.io.instances import read_instance
 
         problem = read_instance(instance)
@@ -175,6 +181,8 @@ def _report(
     from planner.report.facts import Facts
     from planner.report.summary import summary
 
+    if sys.stdout is None and out is not None:
+        return  # the plan is written, and nobody listens
     facts = Facts(solution.plan, problem)
     place = None if out is None else str(out)
     if as_json:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
@@ -25,6 +24,6 @@ def schema(
         from planner.io.schema import json_schema, reference_markdown
 
         if markdown:
-            output.say(reference_markdown().rstrip("\n"), sys.stdout)
+            output.page(reference_markdown())
         else:
             output.document(json_schema())

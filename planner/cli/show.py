@@ -56,11 +56,14 @@ def show(
         problem = None if instance is None else read_instance(instance)
         if problem is not None and problem.content_hash != made.instance_hash:
             mend = "name the instance that the plan was made for"
+            value = problem.name
+            if problem.name == made.instance:
+                value += f" {problem.content_hash[:12]}, the plan's {made.instance_hash[:12]}"
             raise InvalidInput(
                 [
                     Fault(
                         "is another instance than that of the plan",
-                        value=problem.name,
+                        value=value,
                         mend=mend,
                         where=str(instance),
                     )

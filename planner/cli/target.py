@@ -17,23 +17,13 @@ _PROBE = b"\0" * 65536
 
 def probe(folder: Path) -> None:
     """Say now, not after an hour of solving, that a folder cannot be written; nothing of it remains."""
-    if folder.exists() and not folder.is_dir():
-        raise Unwritable(f"{folder} is a file; name a folder for --out")
-    if folder.is_dir() and any(folder.iterdir()) and not (folder / "plan.json").exists():
-        raise Unwritable(f"{folder} is not empty and holds no plan; name another folder for --out")
-    place = folder
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    if not place.is_dir():
-        raise Unwritable(f"{folder}: {place} is not a folder; name another folder for --out")
+    from planner.io.files import CannotWrite, try_folder
+    from planner.io.plans import PLAN_FILE, TABLE_FILES
+
     try:
-        with tempfile.NamedTemporaryFile(dir=place, prefix=".planner-probe-") as trial:
-            trial.write(_PROBE)
-            trial.flush()
-            os.fsync(trial.fileno())
-    except OSError as fault:
-        reason = (fault.strerror or str(fault)).lower()
-        raise Unwritable(f"{folder}: {reason}; name another folder for --out") from None
+        try_folder(folder, PLAN_FILE, TABLE_FILES, _PROBE)
+    except CannotWrite as fault:
+        raise Unwritable(f"{_reason(fault)} (--out)") from None
 
 
 def write(plan: Plan, instance: Instance, folder: Path) -> None:
@@ -42,7 +32,7 @@ def write(plan: Plan, instance: Instance, folder: Path) -> None:
     from planner.io.plans import write_plan_folder
 
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        Path(os.path.realpath(folder)).parent.mkdir(parents=True, exist_ok=True)
         write_plan_folder(plan, instance, folder)
     except (CannotWrite, OSError) as fault:
         try:

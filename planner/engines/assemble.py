@@ -27,6 +27,7 @@ from planner.engines.schedule import Schedule, Step
 
 # HiGHS proves bounds to about 1e-6 of their value; a bound above a plan by no more than that is the plan's cost.
 BOUND_TOLERANCE = 1e-6
+BOUND_FLOOR = 1e-9
 
 
 @dataclass(frozen=True)
@@ -206,7 +207,7 @@ def plan_of(
     costed = cost_of(schedule)
     places = assign_gpus(schedule)
     if dual_bound is not None and dual_bound > costed.cost:
-        if dual_bound > costed.cost + BOUND_TOLERANCE * max(1.0, abs(costed.cost)):
+        if dual_bound > costed.cost * (1 + BOUND_TOLERANCE) + BOUND_FLOOR:
             raise Defect(f"a dual bound of {dual_bound!r} lies above a plan of {costed.cost!r}")
         dual_bound = costed.cost
     if dual_bound is not None:

@@ -112,7 +112,7 @@ def _relax(search: Search, starts: Starts, model: Any, compiled: Compiled, node_
         improve_on_nodes(search, schedule, "exact")
     search.report("rounded")
     if search.cost is not None:
-        allowed = search.cost - answer.dual_bound + 1e-6 * max(1.0, abs(search.cost))
+        allowed = search.cost - answer.dual_bound + 1e-6 * abs(search.cost)
         useless = (model.x[key] for key in model.START if answer.reduced_costs.get(id(model.x[key]), 0.0) > allowed)
         compiled.fix_at_zero(useless)
     return not (search.is_proven() or search.is_out_of_time() or search.interrupted)
@@ -152,7 +152,7 @@ def _place_answer(search: Search, starts: Starts, model: Any, answer: Answer) ->
     left = 10.0 if search.interrupted else search.left_s()
     placed = place(starts, chosen, said, time_limit_s=None if left is None else max(1.0, left), seed=search.limits.seed)
     schedule = placed.schedule
-    costly = {p for p, cost in said.items() if node_cost(schedule.pools[p]) > cost + 1e-6 * max(1.0, cost)}
+    costly = {p for p, cost in said.items() if node_cost(schedule.pools[p]) > cost * (1 + 1e-6)}
     costly |= {starts.rows[chosen[j][0]].pool for j in placed.homeless}
     whole = _repair(schedule, placed.homeless)
     if whole is not None:

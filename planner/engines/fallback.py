@@ -4,6 +4,7 @@ bound."""
 from __future__ import annotations
 
 import time
+from functools import partial
 
 from models.reductions import least_cost, reduce_starts
 from models.starts import Starts
@@ -25,8 +26,9 @@ def solve_by_list(search: Search) -> None:
     search.report("list scheduling")
     left = search.left_s()
     deadline = None if left is None else time.monotonic() + max(0.1, 0.5 * left)
-    schedule = best_list_schedule(reduce_starts(search.starts), deadline=deadline)
     search.raise_bound(least_cost(search.starts))
+    starts = reduce_starts(search.starts)
+    schedule = best_list_schedule(starts, deadline=deadline, found=partial(search.offer, engine="list"))
     if schedule is not None:
         search.offer(schedule, "list")
         improve_on_nodes(search, schedule, "list")

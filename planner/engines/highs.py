@@ -59,7 +59,9 @@ class Compiled:
         lp = highspy.HighsLp()
         rows, columns = form.A.shape
         lp.num_row_, lp.num_col_ = rows, columns
-        lp.col_cost_ = np.asarray(form.c.todense(), dtype=float).ravel()
+        self.costs = np.asarray(form.c.todense(), dtype=float).ravel()
+        self.scale = _scale_of(self.costs)
+        lp.col_cost_ = self.costs * self.scale
         lp.col_lower_ = np.array([-math.inf if v.lb is None else v.lb for v in self.columns], dtype=float)
         lp.col_upper_ = np.array([math.inf if v.ub is None else v.ub for v in self.columns], dtype=float)
         kinds = np.array([entry.bound_type for entry in form.rows], dtype=int)
@@ -70,7 +72,7 @@ class Compiled:
         lp.a_matrix_.start_ = form.A.indptr.astype(np.int32)
         lp.a_matrix_.index_ = form.A.indices.astype(np.int32)
         lp.a_matrix_.value_ = form.A.data.astype(float)
-        lp.offset_ = self.offset
+        lp.offset_ = self.offset * self.scale
         integer, continuous = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
         lp.integrality_ = [continuous if v.is_continuous() else integer for v in self.columns]
         self.lp = lp
@@ -132,7 +134,12 @@ class Compiled:
         if answer.objective is None:
             return True
         reported = highs.getInfo().objective_function_value
-        return bool(abs(reported - answer.objective) <= OBJECTIVE_TOLERANCE * max(1.0, abs(answer.objective)))
+        expected = answer.objective * self.scale
+        return bool(abs(reported - expected) <= OBJECTIVE_TOLERANCE * max(1.0, abs(expected)))
+
+    def _money(self, value: float) -> float | None:
+        """A value of HiGHS's objective in money; None where it has none yet."""
+        return float(value) / self.scale if math.isfinite(value) and abs(value) < 1e30 else None
 
     def fix_at_zero(self, variables: Iterable[Any]) -> int:
         """Take variables out of the model for later solves; how many there were."""
@@ -174,7 +181,7 @@ class Compiled:
             try:
                 done, _ = highs.wait(0.1)
                 if on_progress is not None and live:
-                    on_progress(_finite(live["incumbent"]), _finite(live["bound"]))
+                    on_progress(self._money(live["incumbent"]), self._money(live["bound"]))
                 if done:
                     break
                 if time.monotonic() > late:
@@ -198,14 +205,14 @@ class Compiled:
         known = None if values is None else {id(v): x for v, x in zip(self.columns, values.tolist(), strict=True)}
         objective = None
         if values is not None:
-            objective = float(np.asarray(self.lp.col_cost_) @ values) + self.offset
+            objective = float(self.costs @ values) + self.offset
         optimal = status == highspy.HighsModelStatus.kOptimal
-        bound = objective if relaxed and optimal else None if relaxed else _finite(info.mip_dual_bound)
+        bound = objective if relaxed and optimal else None if relaxed else self._money(info.mip_dual_bound)
         if optimal and bound is None:
             bound = objective  # no integers were left: the LP's value is the bound
         reduced: dict[int, float] = {}
         if relaxed and optimal:
-            reduced = {id(v): d for v, d in zip(self.columns, list(solution.col_dual), strict=True)}
+            reduced = {id(v): d / self.scale for v, d in zip(self.columns, list(solution.col_dual), strict=True)}
         outcome: Outcome = "optimal" if optimal else "interrupted" if interrupted else "stopped"
         return Answer(outcome, known, objective, bound, reduced)
 
@@ -245,5 +252,10 @@ def _must(status: Any, what: str) -> None:
         raise Defect(f"HiGHS refuses {what}")
 
 
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) and abs(value) < 1e30 else None
+def _scale_of(costs: np.ndarray) -> float:
+    """A power of two by which costs are multiplied so that the tolerances of HiGHS, which are absolute, mean something:
+    1 where the largest cost is between 1 and ten million."""
+    largest = float(np.max(np.abs(costs), initial=0.0))
+    if largest == 0.0 or 1.0 <= largest <= 1e7:
+        return 1.0
+    return float(2.0 ** max(-900, min(900, round(math.log2(1e3 / largest)))))

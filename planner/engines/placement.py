@@ -69,7 +69,7 @@ def _place_pool(
         key = (len(chosen) - len(spots), cost)
         if key < best_key:
             best, best_key = spots, key
-        if key <= (0, target + 1e-7 * max(1.0, target)):
+        if key <= (0, target * (1 + 1e-7)):
             return best
     exact = _exactly(starts, p, chosen, time_limit_s, seed)
     if exact is None:

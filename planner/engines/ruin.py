@@ -57,7 +57,7 @@ class Ruin:
             cost = self._step()
             if cost is None:
                 continue
-            if cost < best - 1e-9 * max(1.0, best):
+            if cost < best * (1 - 1e-9):
                 best, kept = cost, dict(self.schedule.chosen)
             if cost <= best * (1 + TOLERANCE * (1 - k / iterations)):
                 current = cost

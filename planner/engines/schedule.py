@@ -102,6 +102,15 @@ class Schedule:
                 best, found = key, step
         return found
 
+    def shortest(self, j: int, earliest: int = 0) -> Step | None:
+        """The cheapest start in the shortest of a job's rows that finds room."""
+        rows = self.starts.rows
+        for r in sorted(self.starts.rows_of_job[j], key=lambda r: (not rows[r].kept, rows[r].duration, r)):
+            step = self.offer(r, rows[r].slots[rows[r].slots >= earliest])
+            if step is not None:
+                return step
+        return None
+
     def offer(self, r: int, slots: np.ndarray) -> Step | None:
         """The cheapest of some start slots of a row."""
         row = self.starts.rows[r]

@@ -63,16 +63,14 @@ class Search:
         """Whether the gap asked for is reached, and this one too."""
         if self.cost is None or self.dual_bound is None:
             return False
-        slack = max(min(self.limits.gap, at_most) * abs(self.cost), BOUND_TOLERANCE * max(1.0, abs(self.cost)))
+        slack = max(min(self.limits.gap, at_most), BOUND_TOLERANCE) * abs(self.cost)
         return self.cost - self.dual_bound <= slack
 
-    def offer(self, schedule: Schedule, engine: str) -> bool:
+    def offer(self, schedule: Schedule, engine: str) -> None:
         """Take a schedule if it is the best so far."""
         costed = cost_of(schedule)
-        if self.cost is None or costed.cost < self.cost - 1e-12 * max(1.0, abs(self.cost)):
+        if self.cost is None or costed.cost < self.cost * (1 - 1e-12):
             self.schedule, self.costed, self.engine = schedule, costed, engine
-            return True
-        return False
 
     def raise_bound(self, bound: float | None) -> None:
         """Take a dual bound if it is the best so far."""

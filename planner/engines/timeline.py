@@ -58,10 +58,10 @@ class PoolTimeline:
         self.rules = NodeRules.of(instance, p, num_slots)
         self.usable = grid.usable(instance, pool, num_slots)
         shape = (pool.nodes, num_slots)
-        self.whole = np.zeros(shape, dtype=np.int16)
+        self.whole = np.zeros(shape, dtype=np.int32)
         self.sharing = pool.slices_per_gpu > 1
         per_gpu = (pool.nodes, pool.gpus_per_node if self.sharing else 0, num_slots)
-        self.slices = np.zeros(per_gpu, dtype=np.int16)
+        self.slices = np.zeros(per_gpu, dtype=np.int32)
         self.memory = np.zeros(per_gpu)
         self.cores = np.zeros(shape, dtype=np.int32) if pool.cpu_cores is not None else None
         self.ram = np.zeros(shape) if pool.ram is not None else None

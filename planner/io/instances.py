@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -219,13 +220,16 @@ def _read_folder(path: Path) -> Instance:
         raise refuse(path, f"cannot be read: {error.strerror}", "check its permissions") from None
 
 
-def write_instance(instance: Instance, path: str | Path) -> None:
+def write_instance(instance: Instance, path: str | Path, force: bool = False) -> None:
     """Write an instance to a .yaml or .json file, or else as a folder; raises CannotWrite.
 
-    What is written reads back to an equal instance: quantities keep every digit, defaults are left out.
+    What is written reads back to an equal instance: quantities keep every digit, defaults are left out. A file that
+    is there is overwritten if it is empty or an instance that was written here; another only by `force`.
     """
     path = Path(path)
     suffix = path.suffix.lower()
+    if not force:
+        _refuse_to_overwrite(path)
     if suffix in _YAML:
         write_whole(path, yaml_bytes(document_of(instance)))
     elif suffix in _JSON:
@@ -235,6 +239,17 @@ def write_instance(instance: Instance, path: str | Path) -> None:
         raise CannotWrite(path, "name a .yaml or .json file, or a folder without a dot in its name")
     else:
         write_folder_whole(path, folder_files(instance), HEAD_FILE, [f"{section}.csv" for section in TABLES])
+
+
+def _refuse_to_overwrite(path: Path) -> None:
+    """Refuse where there is a file that does not begin as what is written here does."""
+    file = path / HEAD_FILE if os.path.isdir(path) else path
+    if not file.is_file():
+        return
+    with open(file, "rb") as stream:
+        head = stream.read(1024)
+    if head and not re.search(rb"""(^|[\s{,])["']?format["']?\s*:\s*["']?burstplan/""", head):
+        raise CannotWrite(file, f"it is there, and does not say `format: {FORMAT}`; --force overwrites it")
 
 
 def document_of(instance: Instance) -> dict[str, Any]:

@@ -83,7 +83,7 @@ _ASSIGNMENTS = (
     *("job", "mode", "pool", "site", "kind", "nodes", "gpus", "start", "end", "speed", "cached"),
     *("due", "completion", "tardiness_h"),
 )
-_RENTALS = ("pool", "site", "kind", "node", "start", "end", "hours", "cost")
+_RENTALS = ("pool", "site", "kind", "node", "start", "end", "hours", "billed_hours", "cost")
 _STORAGE = ("site", "kind", "item", "dataset", "fraction", "size_gb", "mb_s")
 
 
@@ -111,10 +111,12 @@ def _assignments(plan: Plan, instance: Instance) -> Iterable[list[Any]]:
 
 
 def _rentals(plan: Plan, instance: Instance) -> Iterable[list[Any]]:
-    """A row for each interval in which a node is on or rented."""
+    """A row for each interval in which a node is on or rented; it is billed in whole blocks."""
     for on in plan.nodes_on:
-        hours = (on.end_slot - on.start_slot) * plan.slot_s / 3600.0
-        yield [*_pool(instance, on.pool), on.node, on.start, on.end, hours, on.cost]
+        slots = on.end_slot - on.start_slot
+        block = max(1, round(instance.pools[instance.pool_index[on.pool]].billing_increment / plan.slot_s))
+        hours, billed = (number * plan.slot_s / 3600.0 for number in (slots, -(-slots // block) * block))
+        yield [*_pool(instance, on.pool), on.node, on.start, on.end, hours, billed, on.cost]
 
 
 def _storage(plan: Plan, instance: Instance) -> Iterable[list[Any]]:

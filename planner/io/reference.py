@@ -89,8 +89,8 @@ An editor that knows JSON Schema checks a file while it is written:
 - **Times of day** are `"22:00"`, in the zone of `start`.
 - **Prices** that change over the day are a constant, a record of daily windows, or a list with one price
   for each slot.
-- **Names** are text of up to 200 characters without control characters; capitals count. A name that looks
-  like a number, such as 1e3 or 1.0, is put in quotes.
+- **Names** are text of up to 200 characters without control characters and marks that turn the writing
+  direction; capitals count. A name that looks like a number, such as 1e3 or 1.0, is put in quotes.
 - **YAML** is read strictly: true and false are the only truth values (`no` and `off` are text), 08, 1:30
   and 2026-01-12 are text. Tags, anchors, aliases, a field given twice and a second document are faults.
 - Files are UTF-8; YAML up to {yaml} MiB, JSON up to {json} MiB, each table up to {rest} MiB.
@@ -115,6 +115,9 @@ are CSV with commas, in UTF-8; the first row names the columns, in any order.
   JSON, `["a", "b"]`, which names with a semicolon need.
 - A cell for records, lists of records, or prices that change is JSON: `[{{"since": "2h", "until": "3h"}}]`.
   A field of a single record may have a column of its own instead: `running.mode`, `running.pool`.
+- Names stand in the tables as they are, those too that begin with `=`, `+`, `-` or `@`, so that nothing is lost on
+  the way back: import tables of unknown origin into a spreadsheet as text, which else may run `=cmd()` as a
+  formula. (The tables of a plan disarm such names.)
 - `modes.csv` has a row for each mode of each job, in the order of the modes; its first column, `job`, is
   the job's id.
 """

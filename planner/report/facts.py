@@ -13,6 +13,7 @@ from models.errors import Fault
 from planner.report.text import Clock
 
 MOST_SLOTS = 1_000_000
+SMALLEST_SLOT_S = 1e-6  # times are kept to the microsecond
 LATE_H = 1e-9  # tardiness below this is a rounding error of the recorded hours
 
 
@@ -20,7 +21,7 @@ def damage(plan: Plan) -> list[Fault]:
     """Why a plan cannot be shown: its times are no times. Whether it is true is the check's affair."""
     faults: list[Fault] = []
     mend = "plan files are written by the planner; make the plan again"
-    if not (math.isfinite(plan.slot_s) and 0 < plan.slot_s <= 86400 * 366):
+    if not (math.isfinite(plan.slot_s) and SMALLEST_SLOT_S <= plan.slot_s <= 86400 * 366):
         faults.append(Fault("is not the length of a slot", ("slot_s",), f"{plan.slot_s:g}", mend))
     try:
         start = datetime.fromisoformat(plan.start)

@@ -157,21 +157,35 @@ def _remarks(facts: Facts, run: Run, k: int) -> Text:
     return remarks
 
 
+def _kind(facts: Facts, pool: str) -> tuple[Text, ...]:
+    """Owned or rented, as a cell; no cell where the instance is not known."""
+    if facts.cloud_pools is None:
+        return ()
+    return (Text("rented", style=BURST) if pool in facts.cloud_pools else Text("owned"),)
+
+
 def pool_table(facts: Facts, canvas: Canvas) -> Table:
     """Every pool that is used: its nodes, how long they are on, how busy their GPUs are, what they cost."""
+    knows_kind = facts.cloud_pools is not None
     made = table(
         "Pools",
-        ("pool", "kind", ">nodes", ">node-hours on", ">GPU-hours busy", f">{facts.plan.currency}"),
+        (
+            "pool",
+            *(("kind",) if knows_kind else ()),
+            ">nodes",
+            ">node-hours on",
+            ">GPU-hours busy",
+            f">{facts.plan.currency}",
+        ),
         canvas,
     )
     slot_h = facts.plan.slot_s / 3600
     for pool in facts.pools:
         on = [interval for interval in facts.plan.nodes_on if interval.pool == pool]
         busy = sum(busy_gpus(facts.plan, pool, last_slot(facts.plan)))
-        kind = "unknown" if facts.cloud_pools is None else "rented" if pool in facts.cloud_pools else "owned"
         made.add_row(
             cell(pool, canvas),
-            Text(kind, style=BURST if kind == "rented" else ""),
+            *_kind(facts, pool),
             str(len({interval.node for interval in on})),
             f"{sum(interval.end_slot - interval.start_slot for interval in on) * slot_h:,.1f}",
             f"{busy * slot_h:,.1f}",
@@ -185,17 +199,17 @@ def node_table(facts: Facts, canvas: Canvas) -> Table:
     groups: dict[tuple[str, int, int], list[NodeOn]] = defaultdict(list)
     for interval in facts.plan.nodes_on:
         groups[interval.pool, interval.start_slot, interval.end_slot].append(interval)
+    knows_kind = facts.cloud_pools is not None
     made = table(
-        "Nodes that are on or rented",
-        ("pool", "kind", ">count", "nodes", "from", "to", f">{facts.plan.currency}"),
+        "Nodes that are on or rented" if knows_kind else "Nodes that are on",
+        ("pool", *(("kind",) if knows_kind else ()), ">count", "nodes", "from", "to", f">{facts.plan.currency}"),
         canvas,
     )
     order = {pool: k for k, pool in enumerate(facts.pools)}
     for (pool, first, last), intervals in sorted(groups.items(), key=lambda item: (order[item[0][0]], item[0][1:])):
-        kind = "unknown" if facts.cloud_pools is None else "rented" if pool in facts.cloud_pools else "owned"
         made.add_row(
             cell(pool, canvas),
-            Text(kind, style=BURST if kind == "rented" else ""),
+            *_kind(facts, pool),
             str(len(intervals)),
             ranges(interval.node for interval in intervals),
             facts.clock.short(first),

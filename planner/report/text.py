@@ -13,6 +13,7 @@ from functools import lru_cache
 
 # Joiners are part of names in several scripts and of many emoji; they neither move nor hide anything.
 _HARMLESS = {"\u200c", "\u200d"}
+ROUNDING = 1e-9
 _UNSAFE = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
@@ -46,11 +47,13 @@ def money(value: float, currency: str) -> str:
 
 
 def share(value: float | None, unknown: str = "unknown") -> str:
-    """A share in per cent; a small one keeps its digits, so that only 0 reads as 0."""
+    """A share in per cent; a small one keeps its digits, so that only 0 (and what is rounding) reads as 0."""
     if value is None:
         return unknown
+    if abs(value) < ROUNDING:
+        return "0 %"
     percent = 100 * value
-    if percent == 0 or abs(percent) >= 0.01:
+    if abs(percent) >= 0.01:
         return f"{percent:.2f} %"
     return f"{percent:.2g} %"
 

@@ -167,7 +167,9 @@ def test_faults_in_two_files_are_grouped(tmp_path: Path, run: Run, no_solver: In
         ("plan", "x", "--time-limit", "soon"),
         ("plan", "x", "--time-limit", "nan"),
         ("plan", "x", "--threads", "0"),
+        ("plan", "x", "--threads", "1025"),
         ("plan", "x", "--seed", "-1"),
+        ("plan", "x", "--seed", "2147483648"),
         ("show", "x", "--by", "colour"),
         ("generate", "nothing", "--out", "x"),
         ("generate", "mixed"),
@@ -181,6 +183,18 @@ def test_wrong_use_is_2(run: Run, args: tuple[str, ...]) -> None:
     assert result.exit_code == 2
     assert result.stderr or result.stdout
     assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    "args", [("plan", "x", "--seed", "-1", "--json"), ("plan", "x", "--json", "--gap", "2"), ("show", "--json")]
+)
+def test_wrong_use_is_told_as_json_too(run: Run, args: tuple[str, ...]) -> None:
+    result = run(*args)
+    assert result.exit_code == 2
+    document = json.loads(result.stdout)
+    assert document["status"] == "usage"
+    assert document["message"]
+    assert document["message"] in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize("args", [("plan",), ("show",), ("check", "PLAN"), ("convert", "out.yaml")])

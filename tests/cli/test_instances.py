@@ -54,6 +54,25 @@ def test_an_instance_that_cannot_be_written_is_3(run: Run, out: str, instance_fi
         assert "defect" not in result.output
 
 
+def test_what_is_not_an_instance_is_overwritten_by_force_only(run: Run, instance_file: Path, tmp_path: Path) -> None:
+    generated = ("generate", "compute", "--jobs", 1, "--nodes", 1, "--out")
+    (tmp_path / "folder").mkdir()
+    for name in ("notes.yaml", "plan.json", "folder"):
+        path = tmp_path / name
+        file = path / "instance.yaml" if path.is_dir() else path
+        for args in ((*generated, path), ("convert", instance_file, path)):
+            file.write_text('{"format": "burstplan-plan/1", "title": "my thesis"}')
+            result = run(*args)
+            assert result.exit_code == 3
+            assert "--force" in result.stderr
+            assert "thesis" in file.read_text()
+            assert run(*args, "--force").exit_code == 0
+            assert run(*args).exit_code == 0, "an instance may be written again"
+            assert read_instance(path)
+    (tmp_path / "empty.yaml").touch()
+    assert run(*generated, tmp_path / "empty.yaml").exit_code == 0
+
+
 def test_convert_keeps_the_content(run: Run, instance_file: Path, tmp_path: Path) -> None:
     steps = [instance_file, tmp_path / "a.yaml", tmp_path / "folder", tmp_path / "b.json"]
     for source, target in pairwise(steps):

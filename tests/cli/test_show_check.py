@@ -54,6 +54,7 @@ def test_a_solved_plan_passes_its_check(run: Run, instance_file: Path, tmp_path:
         result = run("check", instance_file, plan)
         assert result.exit_code == 0
         assert "no violations" in result.stdout
+        assert "not proven again" in " ".join(result.stdout.split())
     document = json.loads(run("check", instance_file, tmp_path / "plan", "--json").stdout)
     assert document["status"] == "ok"
     assert document["cost"] == pytest.approx(document["plan_cost"])
@@ -89,6 +90,23 @@ def test_show_refuses_another_instance(run: Run, folder: Path, tmp_path: Path) -
     assert result.exit_code == 3
     assert json.loads(result.stdout)["status"] == "invalid"
     assert "another instance" in result.stderr
+    told = json.loads(result.stdout)["faults"][0]["value"]
+    hashes = [read_instance(tmp_path / name).content_hash[:12] for name in ("other.json", "tonight.json")]
+    assert told == f"sample {hashes[0]}, the plan's {hashes[1]}"
+
+
+@pytest.mark.parametrize("by", ["pool", "node"])
+def test_without_the_instance_no_kind_is_shown(run: Run, folder: Path, by: str) -> None:
+    said = run("show", folder, "--by", by).stdout
+    assert "unknown" not in said
+    assert "kind" not in said
+    assert "give --instance" in said
+
+
+def test_the_smallest_slot_can_be_shown(run: Run, instance_file: Path, tmp_path: Path) -> None:
+    document = plan_document(read_instance(instance_file)) | {"slot_s": 1e-6}
+    for by in ("pool", "job", "node"):
+        assert run("show", write_document(tmp_path / "plan.json", document), "--by", by).exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -99,6 +117,8 @@ def test_show_refuses_another_instance(run: Run, folder: Path, tmp_path: Path) -
         {"start": "9999-12-31T23:00:00+00:00"},
         {"slot_s": 0.0},
         {"slot_s": 1e300},
+        {"slot_s": 1e-320},
+        {"slot_s": 1e-7},
         {"slot_s": 86400.0 * 366, "runs": [[0, 1_000_000]]},
         {"runs": [[-1, 4]]},
         {"runs": [[4, 4]]},

@@ -168,9 +168,14 @@ def test_the_chart_is_as_wide_as_the_terminal(folder: Path, width: int) -> None:
     assert max(map(len, lines)) > width - 15
 
 
-def test_off_a_terminal_the_width_is_fixed(folder: Path) -> None:
-    wide, narrow = piped("show", folder, COLUMNS="300"), piped("show", folder, COLUMNS="20")
-    assert wide.stdout == narrow.stdout
+def test_off_a_terminal_columns_give_the_width(folder: Path) -> None:
+    def width(**changes: str) -> int:
+        return max(map(len, piped("show", folder, **changes).stdout.splitlines()))
+
+    assert 85 < width() <= 100
+    assert 145 < width(COLUMNS="160") <= 160
+    assert width(COLUMNS="20") <= 60
+    assert width(COLUMNS="0") == width(COLUMNS="wide") == width()
 
 
 def test_an_ascii_terminal_gets_ascii(tmp_path: Path) -> None:
@@ -234,8 +239,39 @@ def test_a_closed_stdout_is_survived(folder: Path) -> None:
         env=environment(),
         check=False,
     )
-    assert "Traceback" not in done.stderr
-    assert done.returncode in (0, 3)
+    assert done.stderr == "cannot write: standard output: it is closed\n"
+    assert done.returncode == 3
+
+
+@pytest.mark.parametrize("flags", [(), ("--json",)])
+def test_with_stdout_closed_a_plan_is_written_nevertheless(
+    instance_file: Path, tmp_path: Path, flags: tuple[str, ...]
+) -> None:
+    begin = ["sh", "-c", 'exec "$@" >&-', "sh", *COMMAND, "plan", str(instance_file), "--engine", "fast", *flags]
+    for out, code in (((), 3), (("--out", str(tmp_path / "p")), 0)):
+        done = subprocess.run([*begin, *out], stderr=subprocess.PIPE, text=True, env=environment(), check=False)
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+    assert piped("check", instance_file, tmp_path / "p").returncode == 0
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&- 2>&-', "sh", *COMMAND, "show", str(tmp_path / "p")],
+        env=environment(),
+        check=False,
+    )
+    assert done.returncode == 3
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("args", [("--help",), ("plan", "--help"), ("--version",), ("schema", "--markdown")])
+def test_help_that_cannot_be_written_is_3(args: tuple[str, ...]) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [*COMMAND, *args], stdout=full, stderr=subprocess.PIPE, text=True, env=environment(), check=False
+        )
+    assert done.returncode == 3
+    assert "cannot write" in done.stderr
+    assert "no space left on device" in done.stderr
+    assert "defect" not in done.stderr
 
 
 def test_a_file_name_that_is_not_utf_8_is_survived(tmp_path: Path) -> None:

@@ -226,7 +226,7 @@ def spy(monkeypatch: pytest.MonkeyPatch, judge: Callable[[Any, Answer], bool] | 
 
     def look(self: Compiled, solver: Any, answer: Answer) -> bool:
         believed = is_sound(self, solver, answer) if judge is None else judge(solver, answer)
-        reported = solver.getInfo().objective_function_value
+        reported = solver.getInfo().objective_function_value / self.scale
         seen.append({"believed": believed, "reported": reported, "answer": answer, "start": bool(passed)})
         passed.clear()
         return believed
@@ -303,3 +303,21 @@ def test_an_option_that_highs_refuses_is_a_defect() -> None:
     with pytest.raises(Defect, match="HiGHS refuses option threads"):
         highs._must(highs.highspy.HighsStatus.kError, "option threads")
     highs._must(highs.highspy.HighsStatus.kWarning, "option threads")
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e-6, 1.0, 1e6, 1e12])
+def test_the_unit_of_money_does_not_matter(unit: float) -> None:
+    """HiGHS's tolerances are absolute; costs are scaled so that a plan in thousandths of a cent is as exact as any."""
+    model = pyo.ConcreteModel()
+    model.x = pyo.Var(range(6), domain=pyo.Binary)
+    model.cover = pyo.Constraint(expr=sum((k + 2) * model.x[k] for k in range(6)) >= 11)
+    model.cost = pyo.Objective(expr=sum(unit * (3 + k % 3 + 0.25 * k) * model.x[k] for k in range(6)))
+    prices = [3 + k % 3 + 0.25 * k for k in range(6)]
+    cheapest = min(
+        sum(p for k, p in enumerate(prices) if chosen >> k & 1)
+        for chosen in range(64)
+        if sum(k + 2 for k in range(6) if chosen >> k & 1) >= 11
+    )
+    answer = solved(model)
+    assert answer.objective == pytest.approx(unit * cheapest, rel=1e-9)
+    assert answer.dual_bound == pytest.approx(unit * cheapest, rel=1e-6)

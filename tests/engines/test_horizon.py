@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from models.domain import Instance
+from models.errors import InvalidInput
 from models.starts import all_starts
 from planner.engines.policies.listing import ORDERS, list_schedule
 from planner.horizon import num_slots_of
@@ -106,3 +107,16 @@ def test_a_list_finds_room_in_it() -> None:
         instance = opened("contended", seed)
         starts = all_starts(instance, num_slots_of(instance))
         assert list_schedule(starts, ORDERS["due"]) is not None
+
+
+def test_more_slots_than_can_be_planned_are_a_fault_and_not_a_proof() -> None:
+    """A slot of a second and jobs of days: the mend is a longer slot, not a verdict of infeasible."""
+    instance = instance_of([{"modes": [mode(30)]}, {"modes": [mode(30)]}], horizon="auto", slot=1.0)
+    with pytest.raises(InvalidInput, match="lengthen slot"):
+        num_slots_of(instance)
+
+
+def test_a_mistyped_year_does_not_lengthen_the_plan_by_it() -> None:
+    """Due dates count for a week beyond the list schedule at most."""
+    instance = instance_of([{"modes": [mode(2)], "due": 4 * 365 * 86400.0, "weight": 1.0}], horizon="auto")
+    assert num_slots_of(instance) <= 7 * 86400 / instance.slot + 10

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from planner.io import files
-from planner.io.files import CannotWrite, write_folder_whole, write_whole
+from planner.io.files import CannotWrite, try_folder, write_folder_whole, write_whole
 from planner.io.instances import instance_of_yaml, read_instance, write_instance
 from tests.io.samples import VALID
 
@@ -143,12 +146,122 @@ def test_when_the_swap_fails_the_old_folder_is_put_back(tmp_path: Path, monkeypa
             raise OSError(errno.ENOSPC, "full")
         rename(source, target)
 
+    monkeypatch.setattr(files, "_exchange", lambda *_: False)
     monkeypatch.setattr(files.os, "rename", second_fails)
     with pytest.raises(CannotWrite, match="disk is full"):
         write_folder_whole(folder, {"m": b"new"}, "m")
     assert len(calls) == 3
     assert (folder / "m").read_bytes() == b"old"
     assert _names(tmp_path) == ["f"]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from planner.io import files
+
+left = int(sys.argv[2])
+
+def count_down(event, _args):
+    global left
+    left -= event.startswith(("os.", "shutil.", "open"))
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+target = Path(sys.argv[1])
+sys.addaudithook(count_down)
+files.write_folder_whole(target, {"m": b"new", "a": b"new"}, "m")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="two folders change places in one step on Linux")
+def test_wherever_it_is_killed_there_is_a_whole_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "f"
+    was_killed, num_left, step = True, 0, 0
+    while was_killed:
+        step += 1
+        write_folder_whole(folder, {"m": b"old", "a": b"old"}, "m")
+        done = subprocess.run(
+            [sys.executable, "-c", KILLED, folder, str(step)], cwd=Path(__file__).parents[2], check=False
+        )
+        was_killed = done.returncode < 0
+        assert {(folder / name).read_bytes() for name in ("m", "a")} in ({b"old"}, {b"new"})
+        num_left += len(_names(tmp_path)) > 1
+        monkeypatch.setattr(files, "_BEGUN", time.time() + 60)
+        write_folder_whole(folder, {"m": b"newer"}, "m", ["a"])
+        assert _names(tmp_path) == ["f"], "the next run clears what was left"
+    assert step > 5
+    assert num_left > 2
+
+
+def test_only_our_own_old_leftovers_are_cleared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "0123456789ab"
+    for name in (f".f.{code}.tmp", f".g.{code}.tmp", ".f.notes.tmp"):
+        (tmp_path / name).mkdir()
+    (tmp_path / f".f.{code[::-1]}.tmp").mkdir()
+    (tmp_path / f".f.{code[::-1]}.tmp" / "thesis.txt").touch()
+    (tmp_path / f".a.{code}.tmp").touch()
+    before = _names(tmp_path)
+    write_folder_whole(tmp_path / "f", {"m": b"1"}, "m")
+    write_whole(tmp_path / "a", b"1")
+    assert set(_names(tmp_path)) == {"f", "a", *before}, "they may be of a run that still writes"
+    monkeypatch.setattr(files, "_BEGUN", time.time() + 60)
+    write_folder_whole(tmp_path / "f", {"m": b"1"}, "m")
+    write_whole(tmp_path / "a", b"1")
+    assert set(_names(tmp_path)) == {"f", "a", *before} - {f".f.{code}.tmp", f".a.{code}.tmp"}
+
+
+@pytest.mark.parametrize("is_full", [True, False])
+def test_a_folder_keeps_its_mode_and_owner(tmp_path: Path, is_full: bool) -> None:
+    folder = tmp_path / "f"
+    folder.mkdir()
+    if is_full:
+        (folder / "m").touch()
+    folder.chmod(0o2750)
+    if os.geteuid() == 0:
+        os.chown(folder, 12345, 12346)
+        folder.chmod(0o2750)
+    before = folder.stat()
+    write_folder_whole(folder, {"m": b"1"}, "m")
+    after = folder.stat()
+    assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+    assert ((folder / "m").stat().st_uid) == before.st_uid
+
+
+@pytest.mark.parametrize("write", [True, False])
+def test_folders_that_cannot_be_replaced_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: bool
+) -> None:
+    def attempt(path: Path) -> None:
+        if write:
+            write_folder_whole(path, {"m": b"1"}, "m")
+        else:
+            try_folder(path, "m", (), b"1")
+
+    folder = tmp_path / "f f"
+    folder.mkdir()
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    for path in (tmp_path / "one", tmp_path / "one" / "below"):
+        with pytest.raises(CannotWrite, match="link to itself"):
+            attempt(path)
+    (tmp_path / "empty").mkdir()
+    with monkeypatch.context() as patch:
+        patch.chdir(folder)
+        for path in (Path("."), folder, Path("../f f")):
+            with pytest.raises(CannotWrite, match="current folder"):
+                attempt(path)
+    monkeypatch.setattr(files, "_mounts", lambda: {os.fsencode(folder)})
+    with pytest.raises(CannotWrite, match="mount point"):
+        attempt(folder)
+    assert _names(folder) == []
+    attempt(tmp_path / "empty")
+    assert _names(tmp_path) == ["empty", "f f", "one", "two"]
+
+
+def test_mount_points_are_known() -> None:
+    if Path("/proc/self/mountinfo").exists():
+        assert {b"/", b"/proc"} <= files._mounts()
 
 
 def test_an_instance_is_not_written_over_other_things(tmp_path: Path) -> None:

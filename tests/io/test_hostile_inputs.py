@@ -10,7 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter, ValidationError
 
+from models.domain.fields import Id
 from models.errors import Fault
 from planner.io.instances import read_instance
 from tests.io.reading import faults_of, write
@@ -24,6 +26,19 @@ POOLS = "id,site,gpu,gpus_per_node,nodes,price\np1,dc,A100,8,2,4 USD/h\n"
 def _only(path: Path) -> Fault:
     (fault,) = faults_of(path)
     return fault
+
+
+@pytest.mark.parametrize(
+    "char", ["\x00", "\x7f", "\x80", "\x9b", "\x9f", "\u2028", "\u202a", "\u202e", "\u2066", "\u2069"]
+)
+def test_names_that_command_a_terminal_are_refused(char: str) -> None:
+    with pytest.raises(ValidationError, match="control character"):
+        TypeAdapter(Id).validate_python(f"a{char}b")
+
+
+@pytest.mark.parametrize("name", ["a\xa0b", "n\u200dm", "名前", "\u05d0\u05d1", "a\u2065b", "a\u206ab"])
+def test_names_of_every_script_are_taken(name: str) -> None:
+    assert TypeAdapter(Id).validate_python(name) == name
 
 
 @pytest.mark.parametrize("kind", ["bytes", "letters", "zeros"])

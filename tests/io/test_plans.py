@@ -106,9 +106,9 @@ def test_the_tables_say_what_the_plan_says(tmp_path: Path) -> None:
         "due": "2026-01-12T20:00:00+01:00", "completion": "2026-01-12T21:00:00+01:00", "tardiness_h": "1.0",
     }  # fmt: skip
     rentals = _rows(tmp_path / "p" / "rentals.csv")
-    assert [(row["node"], row["hours"], row["cost"]) for row in rentals] == [
-        ("0", "2.0", "4.0"),
-        ("2", "2.0", "4.0"),
+    assert [(row["node"], row["hours"], row["billed_hours"], row["cost"]) for row in rentals] == [
+        ("0", "2.0", "2.0", "4.0"),
+        ("2", "2.0", "2.0", "4.0"),
     ]
     bandwidth, cache = _rows(tmp_path / "p" / "storage.csv")
     assert (bandwidth["item"], bandwidth["mb_s"], bandwidth["kind"]) == ("bandwidth", "150.0", "on_prem")
@@ -124,6 +124,18 @@ def test_names_never_become_formulas(tmp_path: Path, name: str) -> None:
         for row in _rows(tmp_path / "p" / table):
             assert not [cell for cell in row.values() if cell[:1] in tuple("=+-@\t\r")]
     assert read_plan(tmp_path / "p").runs[0].job == name
+
+
+def test_billed_hours_are_whole_blocks_and_explain_the_cost(tmp_path: Path) -> None:
+    instance = _instance()
+    pool = instance.pools[0].model_copy(update={"billing_increment": 3 * 3600.0})
+    instance = instance.model_copy(update={"pools": (pool,)})
+    plan = _plan(instance)
+    paid = tuple(on.model_copy(update={"cost": 6.0}) for on in plan.nodes_on)
+    write_plan_folder(plan.model_copy(update={"nodes_on": paid}), instance, tmp_path / "p")
+    for row in _rows(tmp_path / "p" / "rentals.csv"):
+        assert (row["hours"], row["billed_hours"]) == ("2.0", "3.0")
+        assert float(row["billed_hours"]) * pool.price == float(row["cost"])
 
 
 def test_numbers_stay_numbers() -> None:

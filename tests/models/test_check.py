@@ -218,6 +218,9 @@ CORRUPTIONS: list[tuple[str, Change, set[str]]] = [
     ("gang", {"status": "optimal"}, {"not-optimal"}),
     ("order", {"dual_bound": None, "gap": None}, {"optimal-without-bound"}),
     ("empty", {"dual_bound": -1.0}, {"gap-claim", "not-optimal"}),
+    ("gang", {"packing_cost": -1e308}, {"packing-cost"}),
+    ("gang", {"packing_cost": -0.01}, {"packing-cost"}),
+    ("gang", {"packing_cost": 102.5}, {"packing-cost"}),
 ]  # fmt: skip
 
 

@@ -52,7 +52,16 @@ def test_small_amounts_keep_their_digits(value: float, shown: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [(None, "unknown"), (0.0, "0.00 %"), (0.0123, "1.23 %"), (1e-6, "0.0001 %"), (1.0, "100.00 %")],
+    [
+        (None, "unknown"),
+        (0.0, "0 %"),
+        (1.7e-16, "0 %"),
+        (-1e-12, "0 %"),
+        (2e-9, "2e-07 %"),
+        (0.0123, "1.23 %"),
+        (1e-6, "0.0001 %"),
+        (1.0, "100.00 %"),
+    ],
 )
 def test_only_zero_reads_as_zero(value: float | None, shown: str) -> None:
     assert text.share(value) == shown

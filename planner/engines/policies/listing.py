@@ -6,6 +6,7 @@ Several orders are tried and then improved by taking a job off and putting it ba
 
 from __future__ import annotations
 
+import heapq
 import time
 from collections.abc import Callable
 
@@ -56,24 +57,29 @@ def by_size(starts: Starts, j: int) -> float:
 ORDERS: dict[str, Order] = {"due": by_due_date, "slack": by_slack, "weight": by_weight, "size": by_size}
 
 
-def list_schedule(starts: Starts, order: Order) -> Schedule | None:
+def list_schedule(starts: Starts, order: Order, *, deadline: float | None = None) -> Schedule | None:
     """Every job in the order, after its predecessors and kept runs first; None where a job that must run finds no
     room."""
     schedule = Schedule(starts)
     for j in sequence(starts, order):
-        if not insert(schedule, j):
+        hurry = deadline is not None and time.monotonic() > deadline
+        if not insert(schedule, j, hurry=hurry):
             return None
     return schedule
 
 
-def insert(schedule: Schedule, j: int) -> bool:
-    """Schedule a job at its cheapest start, or reject it where that is cheaper; whether the plan is still whole."""
+def insert(schedule: Schedule, j: int, *, hurry: bool = False) -> bool:
+    """Schedule a job at its cheapest start, or reject it where that is cheaper; whether the plan is still whole.
+
+    In a hurry only its shortest mode that finds room is looked at.
+    """
     job = schedule.instance.jobs[j]
     before = [schedule.instance.job_index[name] for name in job.after]
     reject = job.reject_cost
     if any(i not in schedule.chosen for i in before):
         return reject is not None
-    step = schedule.cheapest(j, max((schedule.completion(i) for i in before), default=0))
+    earliest = max((schedule.completion(i) for i in before), default=0)
+    step = schedule.shortest(j, earliest) if hurry else schedule.cheapest(j, earliest)
     if step is None or (reject is not None and reject < step.cost):
         return reject is not None
     schedule.put(j, step)
@@ -85,31 +91,39 @@ def sequence(starts: Starts, order: Order) -> list[int]:
     graph = precedence_graph(starts.instance)
     waiting = {j: graph.in_degree(j) for j in graph}
     keys = {j: (starts.instance.jobs[j].running is None, order(starts, j), j) for j in graph}
-    ready = sorted((j for j in graph if not waiting[j]), key=keys.__getitem__)
+    ready = [keys[j] for j in graph if not waiting[j]]
+    heapq.heapify(ready)
     done: list[int] = []
     while ready:
-        j = ready.pop(0)
+        j = heapq.heappop(ready)[-1]
         done.append(j)
         for k in graph.successors(j):
             waiting[k] -= 1
             if not waiting[k]:
-                ready.append(k)
-        ready.sort(key=keys.__getitem__)
+                heapq.heappush(ready, keys[k])
     return done
 
 
-def best_list_schedule(starts: Starts, *, deadline: float | None = None, rounds: int = 3) -> Schedule | None:
+def best_list_schedule(
+    starts: Starts,
+    *,
+    deadline: float | None = None,
+    rounds: int = 3,
+    found: Callable[[Schedule], None] = lambda _: None,
+) -> Schedule | None:
     """The cheapest over all orders, improved; the work is fixed and `deadline` (a monotonic time) only cuts it
-    short."""
+    short. `found` is told of every schedule that is the best so far and will not change any more."""
     best: Schedule | None = None
     best_cost = float("inf")
     for order in ORDERS.values():
-        schedule = list_schedule(starts, order)
+        schedule = list_schedule(starts, order, deadline=deadline)
         if schedule is not None and (cost := cost_of(schedule).cost) < best_cost:
             best, best_cost = schedule, cost
+            found(schedule)
         if deadline is not None and time.monotonic() > deadline and best is not None:
             break
     if best is not None:
+        best = best.copy()
         improve(best, rounds=rounds, deadline=deadline)
     return best
 
@@ -141,7 +155,7 @@ def _reinsert(schedule: Schedule, j: int, cost: float) -> float:
     if whole and schedule.chosen.get(j) == old:
         return cost
     new_cost = cost_of(schedule).cost if whole else float("inf")
-    if new_cost < cost - 1e-9 * max(1.0, cost):
+    if new_cost < cost * (1 - 1e-9):
         return new_cost
     if j in schedule.chosen:
         schedule.drop(j)
