@@ -32,6 +32,9 @@ from planner.engines.search import ProvenInfeasible, Search
 
 # A pool is given node indices only up to this many variables; beyond it the gap says what packing costs.
 MOST_PLACES = 40_000
+# About what building and loading the model takes for each start. It cannot be interrupted, so it is not begun where the
+# time limit would pass within it.
+BUILD_S = 2.5e-5
 
 
 def solve_exactly(search: Search) -> None:
@@ -42,6 +45,10 @@ def solve_exactly(search: Search) -> None:
         reduced = reduce_starts(starts, search.cost)
         if has_impossible_job(reduced):
             raise ProvenInfeasible(node_pools)
+        left = search.left_s()
+        if left is not None and left < BUILD_S * reduced.num_starts:
+            search.notes.append("too little time was left to build the model")
+            return
         search.report("building the model")
         model = build_model(reduced, node_pools)
         compiled = Compiled(model)
