@@ -1,6 +1,6 @@
 """How the exact engine grows: model build time, solve time and gap by size, with the machine and the commit.
 
-    python -m benchmarks.exact                  the table of benchmarks/results/exact.md (about half an hour)
+    python -m benchmarks.exact                  the table of benchmarks/results/exact.md (about ten minutes)
     python -m benchmarks.exact --smoke          two small sizes, a few seconds
     python -m benchmarks.exact --forms          sums against levels, side by side (see models/formulation/levels.py)
 
@@ -28,9 +28,11 @@ from planner.engines.base import Limits
 from planner.engines.highs import Compiled
 from planner.generate import generate
 from planner.horizon import num_slots_of
+from planner.io.instances import read_instance
 from planner.solve import solve, versions
 
 RESULTS = Path(__file__).parent / "results"
+QUICKSTART = Path(__file__).parent.parent / "instances" / "quickstart.yaml"
 
 
 @dataclass(frozen=True)
@@ -125,11 +127,12 @@ def table_by_size(sizes: tuple[Size, ...], seeds: int, time_limit_s: float) -> l
 def table_of_forms(time_limit_s: float) -> list[str]:
     """Sums against levels on the same instances: nonzeros, build time, LP time, and the gap at the same time."""
     lines = [
-        "| family | jobs | nodes | form | nonzeros | build s | LP s | LP value | MIP s | MIP gap |",
+        "| instance | jobs | nodes | form | nonzeros | build s | LP s | LP value | MIP s | MIP gap |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    for size in (Size("mixed", 10, 7, 0.5), Size("mixed", 20, 14, 0.5), Size("contended", 50, 40, 0.8)):
-        instance = instance_of(size, 1)
+    quickstart = Size("quickstart", 20, 12, 0.0)
+    for size in (quickstart, *(size for size in SIZES if size.family != "compute" and size.jobs != 20)):
+        instance = read_instance(QUICKSTART) if size is quickstart else instance_of(size, 1)
         forms: tuple[Form, ...] = ("sums", "levels")
         for form in forms:
             _, entries, build, compiled = seconds_to_build(instance, form)
@@ -156,8 +159,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--smoke", action="store_true", help="two small sizes, one seed, nothing written")
     parser.add_argument("--forms", action="store_true", help="sums against levels")
-    parser.add_argument("--seeds", type=int, default=3, help="instances of each size")
-    parser.add_argument("--time-limit", type=float, default=60.0, help="seconds for each solve")
+    parser.add_argument("--seeds", type=int, default=2, help="instances of each size")
+    parser.add_argument("--time-limit", type=float, default=30.0, help="seconds for each solve")
     arguments = parser.parse_args()
     if arguments.smoke:
         table_by_size(SMOKE, 1, 10.0)

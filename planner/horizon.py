@@ -19,7 +19,7 @@ from planner.engines.policies.listing import by_due_date, list_schedule
 
 WEEK_S = 7 * 86400.0
 """A due date or deadline lengthens the plan by no more than this beyond the list schedule: a mistyped year must not."""
-MANY_JOBS = 1000
+MANY_JOBS = 300
 """With more jobs the list schedule looks at each job's shortest mode only."""
 
 
