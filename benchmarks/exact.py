@@ -163,7 +163,7 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, default=30.0, help="seconds for each solve")
     arguments = parser.parse_args()
     if arguments.smoke:
-        table_by_size(SMOKE, 1, 10.0)
+        table_by_size(SMOKE, 1, 2.0)
         return
     made = f"Machine: {machine()}. Commit {commit()}."
     if arguments.forms:
