@@ -11,6 +11,7 @@ from models.check.report import OPTIMAL_GAP
 from models.domain import Instance
 from models.errors import Defect, NoPlan
 from models.starts import all_starts
+from planner.engines import interrupts
 from planner.engines.assemble import plan_of
 from planner.engines.base import Limits, Solution, Status
 from planner.engines.exact import solve_exactly
@@ -41,6 +42,11 @@ def solve(instance: Instance, engine: str = "auto", limits: Limits | None = None
     limits = limits or Limits()
     if engine not in ENGINES:
         raise ValueError(f"engine {engine!r} is none of {', '.join(ENGINES)}")
+    with interrupts.held():
+        return _solve(instance, engine, limits)
+
+
+def _solve(instance: Instance, engine: str, limits: Limits) -> Solution:
     begun = time.monotonic()
     starts = all_starts(instance, num_slots_of(instance))
     search = Search(starts, limits, begun)
@@ -58,6 +64,7 @@ def solve(instance: Instance, engine: str = "auto", limits: Limits | None = None
         from planner.engines.diagnose import explain
 
         raise explain(instance, verdict.node_pools, limits) from None
+    search.interrupted |= interrupts.asked()
     if search.schedule is None:
         raise NoPlan("no plan was found within the limits, and none was proven impossible; raise --time-limit")
     return _finished(instance, search, begun)

@@ -9,38 +9,8 @@ import pytest
 from models.check import check
 from models.domain.instance import Instance
 from tests.brute import brute_optimum
+from tests.documents import HOUR, Doc, document
 from tests.oracle import optimal_plan, optimum
-
-HOUR = 3600.0
-Doc = dict[str, Any]
-
-
-def document(jobs: list[Doc], **changes: Any) -> Doc:
-    """Six slots of an hour; a node with two GPUs owned at 1 an hour, one rented at 4; data that is at home.
-
-    Changes are named by path: pools__0__nodes.
-    """
-    doc: Doc = {
-        "currency": "USD",
-        "start": "2026-01-12T18:00:00+00:00",
-        "slot": HOUR,
-        "horizon": 6 * HOUR,
-        "sites": [{"id": "home", "kind": "on_prem"}, {"id": "cloud", "kind": "cloud"}],
-        "pools": [
-            {"id": "own", "site": "home", "gpu": "A", "gpus_per_node": 2, "nodes": 1, "price": 1.0},
-            {"id": "rent", "site": "cloud", "gpu": "B", "gpus_per_node": 2, "nodes": 1, "price": 4.0},
-        ],
-        "datasets": [{"id": "data", "size": 100.0, "home": "home"}],
-        "network": [{"source": "home", "target": "cloud", "price": 0.01}],
-        "jobs": [{"id": f"j{k}"} | job for k, job in enumerate(jobs)],
-    }
-    for path, value in changes.items():
-        *keys, last = path.split("__")
-        target: Any = doc
-        for key in keys:
-            target = target[int(key)] if key.isdigit() else target.setdefault(key, {})
-        target[last] = value
-    return doc
 
 
 def mode(hours: float, gpus: int = 1, pool: str = "own", **fields: Any) -> Doc:

@@ -76,7 +76,10 @@ def _alone(instance: Instance, stretched: Starts, stated: int) -> Iterator[Clash
 def _solve(model: pyo.ConcreteModel, objective: Any, limits: Limits) -> Answer:
     model.lowest_total_cost.deactivate()
     model.least_give = pyo.Objective(expr=objective, sense=pyo.minimize)
-    return Compiled(model).solve(time_limit_s=SECONDS, gap=0.01, seed=limits.seed, threads=limits.threads)
+    answer = Compiled(model).solve(time_limit_s=SECONDS, gap=0.01, seed=limits.seed, threads=limits.threads)
+    if answer.outcome == "interrupted":
+        raise KeyboardInterrupt
+    return answer
 
 
 def _deadlines(starts: Starts, node_pools: frozenset[int], limits: Limits, stated: int) -> list[Clash]:

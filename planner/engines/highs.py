@@ -22,6 +22,7 @@ import pyomo.environ as pyo
 from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from models.errors import Defect
+from planner.engines import interrupts
 
 # Objectives of HiGHS and of the recount differ in their last digits, by up to about 1e-6 of the value.
 OBJECTIVE_TOLERANCE = 1e-5
@@ -184,6 +185,8 @@ class Compiled:
                     on_progress(self._money(live["incumbent"]), self._money(live["bound"]))
                 if done:
                     break
+                if interrupts.asked():
+                    raise KeyboardInterrupt
                 if time.monotonic() > late:
                     late = math.inf
                     highs.cancelSolve()

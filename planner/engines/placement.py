@@ -144,6 +144,8 @@ def _exactly(starts: Starts, p: int, chosen: Chosen, time_limit_s: float | None,
         model.x[start].fix(1)
     limit = EXACT_SECONDS if time_limit_s is None else min(EXACT_SECONDS, 0.1 * time_limit_s)
     answer = Compiled(model).solve(time_limit_s=limit, gap=1e-9, seed=seed, threads=1)
+    if answer.outcome == "interrupted":
+        raise KeyboardInterrupt
     if answer.values is None:
         return None
     taken: dict[int, list[int]] = defaultdict(list)

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 import networkx
 
 from models.precedence import precedence_graph
+from planner.engines import interrupts
 from planner.engines.assemble import cost_of
 from planner.engines.policies.listing import ORDERS, insert
 from planner.engines.schedule import Schedule, Step
@@ -54,6 +55,7 @@ class Ruin:
         for k in range(iterations):
             if deadline is not None and time.monotonic() > deadline:
                 break
+            interrupts.safe_point()
             cost = self._step()
             if cost is None:
                 continue

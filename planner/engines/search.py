@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 
 from models.starts import Starts
+from planner.engines import interrupts
 from planner.engines.assemble import BOUND_TOLERANCE, Costed, cost_of
 from planner.engines.base import Limits, Progress
 from planner.engines.schedule import Schedule
@@ -82,6 +83,7 @@ class Search:
 
         HiGHS may start anew with a lower bound than it has shown before; what was shown stays.
         """
+        interrupts.safe_point()
         shown = self.trajectory[-1].dual_bound if self.trajectory else None
         costs = [cost for cost in (self.cost, incumbent) if cost is not None]
         bounds = [value for value in (self.dual_bound, bound, shown) if value is not None]

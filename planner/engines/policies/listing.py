@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from models.precedence import precedence_graph
 from models.starts import Starts
+from planner.engines import interrupts
 from planner.engines.assemble import cost_of
 from planner.engines.schedule import Schedule
 
@@ -62,6 +63,7 @@ def list_schedule(starts: Starts, order: Order, *, deadline: float | None = None
     room."""
     schedule = Schedule(starts)
     for j in sequence(starts, order):
+        interrupts.safe_point()
         hurry = deadline is not None and time.monotonic() > deadline
         if not insert(schedule, j, hurry=hurry):
             return None
@@ -139,6 +141,7 @@ def improve(schedule: Schedule, *, rounds: int, deadline: float | None = None) -
     for _ in range(rounds):
         before = cost
         for j in sorted(schedule.chosen, key=lambda j: (-schedule.chosen[j].cost, j)):
+            interrupts.safe_point()
             if any(k in schedule.chosen for k in graph.successors(j)):
                 continue  # its successors would have to move with it
             cost = _reinsert(schedule, j, cost)
