@@ -10,7 +10,6 @@ import math
 
 import numpy as np
 
-from models import grid
 from models.domain.modes import Mode
 from models.precedence import earliest_starts, latest_completions
 from models.starts import Row, Starts
@@ -121,8 +120,6 @@ def least_cost(starts: Starts) -> float:
 
 def node_share(starts: Starts, row: Row) -> np.ndarray:
     """Slot prices over each start's run times the fraction of nodes that it takes, shape (n,)."""
-    pool = starts.instance.pools[row.pool]
-    prices = grid.node_prices(starts.instance, pool, starts.num_slots)
-    sums = np.concatenate([[0.0], np.cumsum(prices)])
+    pool, sums = starts.instance.pools[row.pool], starts.node_price_sums[row.pool]
     fraction = row.mode.num_nodes * row.mode.slices / (pool.gpus_per_node * pool.slices_per_gpu)
     return fraction * (sums[row.slots + row.duration] - sums[row.slots])

@@ -93,6 +93,12 @@ class Starts:
             rows[row.job].append(index)
         return tuple(tuple(indices) for indices in rows)
 
+    @cached_property
+    def node_price_sums(self) -> tuple[np.ndarray, ...]:
+        """For each pool the money for a node from slot 0 until each slot edge: shape (T + block + 1,)."""
+        prices = (grid.node_prices(self.instance, pool, self.num_slots) for pool in self.instance.pools)
+        return tuple(np.concatenate([[0.0], np.cumsum(price)]) for price in prices)
+
     @property
     def num_starts(self) -> int:
         """Number of starts in all rows."""

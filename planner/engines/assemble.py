@@ -44,10 +44,6 @@ class Costed:
         """The total."""
         return math.fsum(self.costs.values())
 
-    def node_cost(self, pool: str) -> float:
-        """What the nodes of one pool cost."""
-        return math.fsum(interval.cost for interval in self.nodes_on if interval.pool == pool)
-
 
 @dataclass
 class _Item:
@@ -142,10 +138,10 @@ def assign_gpus(schedule: Schedule) -> dict[int, tuple[Place, ...]]:
             row = schedule.starts.rows[step.row]
             if schedule.pools[row.pool] is not timeline:
                 continue
-            if row.mode.is_small and timeline.sharing:
+            if timeline.shares_gpu(row.mode):
                 shared[step.spot[0], step.spot[1]].append((j, step))
                 continue
-            per_node = timeline.pool.gpus_per_node if row.mode.is_gang else max(1, row.mode.gpus)
+            per_node = timeline.gpus_on_node(row.mode)
             for node in step.spot:
                 fixed = _kept_gpus(schedule, row, node)
                 on_node[node].append(_Item(step.slot, step.slot + row.duration, per_node, [j], fixed))

@@ -15,12 +15,12 @@ import pyomo.environ as pyo
 
 from models import grid
 from models.domain import Instance
-from models.errors import Clash, Infeasible
+from models.errors import Clash, Infeasible, InvalidInput
 from models.formulation import build_model
 from models.formulation.context import Context, linear
 from models.starts import Starts, all_starts
 from planner.engines.base import Limits
-from planner.engines.exact import has_impossible_job
+from planner.engines.fallback import has_impossible_job
 from planner.engines.highs import Answer, Compiled
 from planner.horizon import num_slots_of
 
@@ -30,8 +30,7 @@ SECONDS = 20.0
 def explain(instance: Instance, node_pools: frozenset[int], limits: Limits) -> Infeasible:
     """The verdict with every kind of limit that alone could give way, and by how much."""
     stated = num_slots_of(instance)
-    relaxed = instance.model_copy(update={"horizon": "auto"})
-    longer = max(stated, num_slots_of(relaxed))
+    longer = max(stated, _open_horizon(instance, stated))
     stretched = all_starts(instance, longer, ignore_deadlines=True)
     strict = all_starts(instance, stated)
     reasons: list[Clash] = list(_alone(instance, stretched, stated))
@@ -47,6 +46,14 @@ def explain(instance: Instance, node_pools: frozenset[int], limits: Limits) -> I
             )
         )
     return Infeasible("no plan satisfies the instance", [*reasons, *found])
+
+
+def _open_horizon(instance: Instance, stated: int) -> int:
+    """Slots if the horizon were open; as stated where those are more than can be planned."""
+    try:
+        return num_slots_of(instance.model_copy(update={"horizon": "auto"}))
+    except InvalidInput:
+        return stated
 
 
 def _alone(instance: Instance, stretched: Starts, stated: int) -> Iterator[Clash]:

@@ -132,7 +132,7 @@ class Schedule:
     def _kept_spot(self, row: Row) -> Spot:
         running = self.instance.jobs[row.job].running
         assert running is not None
-        if row.mode.is_small and self.pools[row.pool].sharing:
+        if self.pools[row.pool].shares_gpu(row.mode):
             return (running.places[0].node, running.places[0].gpus[0])
         return tuple(place.node for place in running.places)
 

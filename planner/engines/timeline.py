@@ -73,6 +73,18 @@ class PoolTimeline:
             return_inverse=True,
         )
 
+    def shares_gpu(self, mode: Mode) -> bool:
+        """Whether a run takes slices of one GPU; where GPUs are not sliced a share takes a whole one."""
+        return mode.is_small and self.sharing
+
+    def gpus_on_node(self, mode: Mode) -> int:
+        """Whole GPUs that a run takes of each of its nodes."""
+        return self.pool.gpus_per_node if mode.is_gang else max(1, mode.gpus)
+
+    def nodes_of(self, mode: Mode, spot: Spot) -> list[int]:
+        """The nodes of a place."""
+        return list(spot[:1] if self.shares_gpu(mode) else spot)
+
     def _candidates(self, number: int) -> np.ndarray:
         """Nodes worth looking at: those in use, and of each kind of empty node as many as a run takes."""
         used = np.flatnonzero(self.count)
@@ -107,7 +119,7 @@ class PoolTimeline:
         # A nearly full node is better left to fill up: of equal cost the one with the fewest GPUs to spare.
         spare = self.pool.gpus_per_node - window_sum(taken, slots, mode.duration) / mode.duration
         order = cost + 1e-9 * spare
-        if mode.is_small and self.sharing:
+        if self.shares_gpu(mode):
             return self._offer_share(mode, slots, nodes, taken, cost, order)
         if mode.num_nodes == 1:
             best = np.argmin(order, axis=0)
@@ -159,15 +171,15 @@ class PoolTimeline:
 
     def node_cost(self, row: Row, spot: Spot) -> float:
         """About what a kept run adds to the cost of its nodes."""
-        nodes = np.array(spot[:1] if row.mode.is_small and self.sharing else spot)
+        nodes = np.array(self.nodes_of(row.mode, spot))
         return float(self._node_cost(nodes, np.zeros(1, dtype=int), row.duration).sum())
 
     def has_room(self, row: Row, spot: Spot) -> bool:
         """Whether a kept run still finds room on its own place: others may have been put there while it was off."""
         mode, window = row.mode, slice(0, row.duration)
-        nodes = np.array(spot[:1] if mode.is_small and self.sharing else spot)
+        nodes = np.array(self.nodes_of(mode, spot))
         taken = self.taken(nodes)[:, window]
-        if mode.is_small and self.sharing:
+        if self.shares_gpu(mode):
             used = self.slices[spot[0], spot[1], window]
             free = (used + mode.slices <= self.pool.slices_per_gpu) & (
                 (used > 0) | (taken[0] < self.pool.gpus_per_node)
@@ -176,7 +188,7 @@ class PoolTimeline:
                 memory = self.memory[spot[0], spot[1], window] + mode.memory_gb
                 free &= memory <= self.pool.gpu_memory * (1 + 1e-12)
         else:
-            per_node = self.pool.gpus_per_node if mode.is_gang else max(1, mode.gpus)
+            per_node = self.gpus_on_node(mode)
             free = (taken + per_node <= self.pool.gpus_per_node).all(axis=0)
         if self.cores is not None and not mode.is_gang:
             free &= (self.cores[nodes, window] + mode.cpu_cores <= (self.pool.cpu_cores or 0)).all(axis=0)
@@ -187,14 +199,14 @@ class PoolTimeline:
     def take(self, row: Row, slot: int, spot: Spot, sign: int = 1) -> None:
         """Put a run on its nodes, or (sign -1) take it off again."""
         mode, window = row.mode, slice(slot, slot + row.duration)
-        nodes = list(spot[:1] if mode.is_small and self.sharing else spot)
-        if mode.is_small and self.sharing:
+        nodes = self.nodes_of(mode, spot)
+        if self.shares_gpu(mode):
             self.slices[spot[0], spot[1], window] += sign * mode.slices
             self.memory[spot[0], spot[1], window] += sign * mode.memory_gb
             if sign < 0 and not self.slices[spot[0], spot[1]].any():
                 self.memory[spot[0], spot[1]] = 0.0
         else:
-            per_node = self.pool.gpus_per_node if mode.is_gang else max(1, mode.gpus)
+            per_node = self.gpus_on_node(mode)
             self.whole[nodes, window] += sign * per_node
         if self.cores is not None:
             self.cores[nodes, window] += sign * (int(self.pool.cpu_cores or 0) if mode.is_gang else mode.cpu_cores)

@@ -252,3 +252,11 @@ def test_the_same_explanation_twice() -> None:
     assert [str(reason) for reason in first.reasons] == [
         str(reason) for reason in explain(instance, frozenset(), Limits(threads=1)).reasons
     ]
+
+
+def test_a_verdict_stays_one_where_the_open_horizon_cannot_be_planned() -> None:
+    """Slots of a second: with the horizon open the two jobs of 30 h would need more slots than there may be."""
+    jobs = [{"modes": [mode(30, gpus=2)]}, {"modes": [mode(30, gpus=2)]}]
+    with pytest.raises(Infeasible) as caught:
+        solve(instance_of(jobs, slot=1.0, horizon=HOUR), "fast", Limits())
+    assert {clash.way for clash in caught.value.reasons} == {"alone", "fewer jobs"}
