@@ -11,14 +11,12 @@ within one run do.
 from __future__ import annotations
 
 import argparse
-import os
-import platform
 import statistics
-import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.common import RESULTS, made_by, write_whole
 from models.domain import Instance
 from models.formulation import build_model
 from models.formulation.context import Form
@@ -29,9 +27,8 @@ from planner.engines.highs import Compiled
 from planner.generate import generate
 from planner.horizon import num_slots_of
 from planner.io.instances import read_instance
-from planner.solve import solve, versions
+from planner.solve import solve
 
-RESULTS = Path(__file__).parent / "results"
 QUICKSTART = Path(__file__).parent.parent / "instances" / "quickstart.yaml"
 
 
@@ -58,29 +55,6 @@ SIZES = (
     Size("contended", 50, 40, 0.8),
 )
 SMOKE = (Size("compute", 5, 7, 0.3), Size("mixed", 5, 7, 0.3))
-
-
-def machine() -> str:
-    """The processor, cores, system and versions."""
-    model = next(
-        (
-            line.split(":")[1].strip()
-            for line in Path("/proc/cpuinfo").read_text().splitlines()
-            if line.startswith("model name")
-        ),
-        platform.processor(),
-    )
-    stack = ", ".join(f"{name} {version}" for name, version in versions().items())
-    return f"{model}, {os.cpu_count()} cores, {platform.system()}; {stack}"
-
-
-def commit() -> str:
-    """The commit that is measured, marked where the tree differs from it."""
-    root = Path(__file__).parent.parent
-    done = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=root, capture_output=True, text=True, check=False
-    )
-    return done.stdout.strip() or "unknown"
 
 
 def instance_of(size: Size, seed: int) -> Instance:
@@ -165,7 +139,7 @@ def main() -> None:
     if arguments.smoke:
         table_by_size(SMOKE, 1, 2.0)
         return
-    made = f"Machine: {machine()}. Commit {commit()}."
+    made = made_by()
     if arguments.forms:
         command = f"python -m benchmarks.exact --forms --time-limit {arguments.time_limit:g}"
         title = f"# Two forms of the same rows\n\n`{command}`."
@@ -174,8 +148,7 @@ def main() -> None:
         command = f"python -m benchmarks.exact --seeds {arguments.seeds} --time-limit {arguments.time_limit:g}"
         title = f"# The exact engine by size\n\n`{command}`: medians over {arguments.seeds} seeds."
         name, lines = "exact.md", table_by_size(SIZES, arguments.seeds, arguments.time_limit)
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / name).write_text("\n".join([f"{title} {made}", "", *lines, ""]))
+    write_whole(RESULTS / name, "\n".join([f"{title} {made}", "", *lines, ""]))
 
 
 if __name__ == "__main__":

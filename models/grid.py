@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -77,35 +78,62 @@ def boot_slots(instance: Instance, pool: Pool) -> int:
     return math.ceil(pool.boot_time / instance.slot - ROUNDING)
 
 
-def available(instance: Instance, pool: Pool, num_slots: int) -> np.ndarray:
-    """Whether each node can be used in each slot, shape (nodes, num_slots), bool."""
-    grid = np.ones((pool.nodes, num_slots), dtype=bool)
+@dataclass(frozen=True, eq=False)
+class NodeKinds:
+    """The nodes of a pool by kind: those of one kind are available in the same slots, and alike at the start."""
+
+    kind: np.ndarray
+    """Kind of each node, shape (nodes,)."""
+    number: np.ndarray
+    """Nodes of each kind, shape (kinds,)."""
+    available: np.ndarray
+    """Whether nodes of a kind can be used in each slot, shape (kinds, T), bool."""
+    usable: np.ndarray
+    """And were available long enough before to boot, unless on since the start, shape (kinds, T), bool."""
+    warm: np.ndarray
+    """Whether they are on at the start and need no boot, shape (kinds,), bool."""
+
+
+def node_kinds(instance: Instance, pool: Pool, num_slots: int) -> NodeKinds:
+    """The kinds of nodes of a pool; usually one or two, however many nodes there are."""
+    code = on_at_start(instance, pool).astype(np.int64)
+    windows = []
     for window in pool.unavailable:
         first = max(0, math.floor(window.since / instance.slot + ROUNDING))
         last = min(num_slots, math.ceil(window.until / instance.slot - ROUNDING))
+        closed = np.zeros(pool.nodes, dtype=bool)
         if isinstance(window.nodes, tuple):
-            grid[list(window.nodes), first:last] = False
+            closed[list(window.nodes)] = True
         else:
-            count = pool.nodes if window.nodes is None else window.nodes
-            grid[pool.nodes - count :, first:last] = False
-    return grid
+            closed[pool.nodes - (pool.nodes if window.nodes is None else window.nodes) :] = True
+        windows.append((closed, first, last))
+        # Kinds stay numbered from 0, so that any number of windows can be told apart.
+        code = np.unique(2 * code + closed, return_inverse=True)[1].reshape(-1)
+    values, examples, kind, number = np.unique(code, return_index=True, return_inverse=True, return_counts=True)
+    open_slots = np.ones((len(values), num_slots), dtype=bool)
+    for closed, first, last in windows:
+        open_slots[closed[examples], first:last] = False
+    warm = on_at_start(instance, pool)[examples]
+    ready = open_slots.copy()
+    for back in range(1, boot_slots(instance, pool) + 1):
+        shifted = np.zeros_like(open_slots)
+        shifted[:, back:] = open_slots[:, :-back]
+        shifted[warm, :back] = True
+        ready &= shifted
+    return NodeKinds(kind.reshape(-1), number, open_slots, ready, warm)
+
+
+def available(instance: Instance, pool: Pool, num_slots: int) -> np.ndarray:
+    """Whether each node can be used in each slot, shape (nodes, num_slots), bool."""
+    kinds = node_kinds(instance, pool, num_slots)
+    return kinds.available[kinds.kind]
 
 
 def usable(instance: Instance, pool: Pool, num_slots: int) -> np.ndarray:
     """Whether each node can run something in each slot, shape (nodes, num_slots), bool: it is available, and was long
     enough before to boot, unless it has been on since the start."""
-    grid = available(instance, pool, num_slots)
-    boot = boot_slots(instance, pool)
-    if not boot:
-        return grid
-    ready = grid.copy()
-    cold = ~on_at_start(instance, pool)
-    for back in range(1, boot + 1):
-        shifted = np.zeros_like(grid)
-        shifted[:, back:] = grid[:, :-back]
-        shifted[~cold, :back] = True
-        ready &= shifted
-    return ready
+    kinds = node_kinds(instance, pool, num_slots)
+    return kinds.usable[kinds.kind]
 
 
 def on_at_start(instance: Instance, pool: Pool) -> np.ndarray:

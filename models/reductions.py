@@ -7,10 +7,10 @@ All of them keep at least one optimal plan; none changes what a plan may be.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 
 import numpy as np
 
-from models.domain.modes import Mode
 from models.precedence import earliest_starts, latest_completions
 from models.starts import Row, Starts
 
@@ -31,6 +31,8 @@ def within_chains(starts: Starts) -> Starts:
     before all of its predecessors can be complete; likewise backwards from the last completion of every successor
     that cannot be rejected.
     """
+    if not any(job.after for job in starts.instance.jobs):
+        return starts
     earliest, latest = earliest_starts(starts), latest_completions(starts)
     rows = [
         row.only((row.slots >= earliest[row.job]) & (row.slots + row.duration <= latest[row.job]))
@@ -52,25 +54,41 @@ def without_dominated_modes(starts: Starts) -> Starts:
     """
     kept: list[Row] = []
     for indices in starts.rows_of_job:
-        rows = [starts.rows[r] for r in indices]
-        for b, row in enumerate(rows):
-            if not any(_dominates(rows[a], row, a < b) for a in range(len(rows)) if a != b):
-                kept.append(row)
+        groups: dict[tuple[int, int], list[Row]] = defaultdict(list)
+        for r in indices:
+            groups[starts.rows[r].pool, starts.rows[r].level].append(starts.rows[r])
+        useless = {id(row) for rows in groups.values() if len(rows) > 1 for row in _dominated(rows)}
+        kept += [starts.rows[r] for r in indices if id(starts.rows[r]) not in useless]
     return starts.with_rows(kept)
 
 
-def _dominates(a: Row, b: Row, a_is_first: bool) -> bool:
-    if a.pool != b.pool or a.level != b.level or a.kept or b.kept:
-        return False
-    uses_a, uses_b = _uses(a.mode, a), _uses(b.mode, b)
-    if any(x > y for x, y in zip(uses_a, uses_b, strict=True)):
-        return False
-    if not a_is_first and uses_a == uses_b:
-        return False
-    return set(b.slots.tolist()) <= set(a.slots.tolist())
+def _dominated(rows: list[Row]) -> list[Row]:
+    """Those of a job's rows in one pool at one cache level that another of them makes useless."""
+    uses = np.array([_uses(row) for row in rows])
+    first, last = (np.array([row.slots[end] for row in rows]) for end in (0, -1))
+    # dominates[a, b]: a takes no more of anything, and may start from b's first slot to its last.
+    no_more = (uses[:, None, :] <= uses[None, :, :]).all(axis=2)
+    dominates = no_more & (first[:, None] <= first[None, :]) & (last[:, None] >= last[None, :])
+    equal = (uses[:, None, :] == uses[None, :, :]).all(axis=2)
+    order = np.arange(len(rows))
+    dominates &= ~equal | (order[:, None] < order[None, :])
+    found = []
+    for b, row in enumerate(rows):
+        others = (rows[a] for a in np.flatnonzero(dominates[:, b]) if a != b)
+        if not row.kept and any(not a.kept and _may_start_as(a, row) for a in others):
+            found.append(row)
+    return found
 
 
-def _uses(mode: Mode, row: Row) -> tuple[float, ...]:
+def _may_start_as(a: Row, b: Row) -> bool:
+    """Whether row a has every start slot of row b."""
+    if a.slots[-1] - a.slots[0] + 1 == len(a.slots):
+        return True  # no holes, and its ends have been compared
+    return bool(np.isin(b.slots, a.slots).all())
+
+
+def _uses(row: Row) -> tuple[float, ...]:
+    mode = row.mode
     volume = mode.volume_gb * (1 - row.cached) if row.link is not None else 0.0
     # Memory is shared on one GPU only between small jobs: whole GPUs take all that there is.
     memory = mode.memory_gb if mode.is_small else math.inf

@@ -20,26 +20,38 @@ class NodeRules:
     price: np.ndarray
     """Money for each slot, shape (T + block,)."""
     available: np.ndarray
-    """Shape (nodes, T)."""
+    """Of each kind of node, shape (kinds, T)."""
     on_at_start: np.ndarray
-    """Shape (nodes,)."""
+    """Of each kind of node, shape (kinds,)."""
+    kind: np.ndarray | None = None
+    """Kind of each node, shape (nodes,); None: each is of its own kind."""
 
     @classmethod
     def of(cls, instance: Instance, p: int, num_slots: int) -> NodeRules:
         """The rules of a pool."""
+        return cls.of_kinds(instance, p, num_slots, grid.node_kinds(instance, instance.pools[p], num_slots))
+
+    @classmethod
+    def of_kinds(cls, instance: Instance, p: int, num_slots: int, kinds: grid.NodeKinds) -> NodeRules:
+        """The rules of a pool whose kinds of nodes are known."""
         pool = instance.pools[p]
         return cls(
             grid.block_slots(instance, pool),
             grid.boot_slots(instance, pool),
             grid.node_prices(instance, pool, num_slots),
-            grid.available(instance, pool, num_slots),
-            grid.on_at_start(instance, pool),
+            kinds.available,
+            kinds.warm,
+            kinds.kind,
         )
 
     @property
     def is_plain(self) -> bool:
         """Whether a node is paid just for the slots in which it runs something."""
         return self.block == 1 and self.boot == 0
+
+    def kind_of(self, node: int) -> int:
+        """Kind of a node."""
+        return node if self.kind is None else int(self.kind[node])
 
     def cost(self, begin: int, end: int) -> float:
         """Money for a node that is on from `begin` to `end`: whole blocks from `begin`."""
@@ -65,13 +77,14 @@ def cheapest_intervals(rules: NodeRules, node: int, busy: np.ndarray) -> list[tu
         return stretches
     best: list[float] = [0.0] + [math.inf] * len(stretches)
     choice: list[tuple[int, int, int]] = [(0, 0, 0)] * (len(stretches) + 1)
-    available = rules.available[node]
+    kind = rules.kind_of(node)
+    available = rules.available[kind]
     for i, (first, _) in enumerate(stretches):
         if not math.isfinite(best[i]):
             continue
         earliest = stretches[i - 1][1] + 1 if i else 0
         begins = [a for a in range(first - rules.boot, first - rules.boot - rules.block, -1) if a >= earliest]
-        if rules.on_at_start[node] and i == 0:
+        if rules.on_at_start[kind] and i == 0:
             begins.append(0)
         for begin in begins:
             for j in range(i, len(stretches)):

@@ -9,7 +9,7 @@ between jobs (nodes, bandwidth, cache) is priced by whoever plans.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +19,51 @@ from models.domain.instance import Instance
 from models.domain.modes import Mode, modes_of
 
 START_TERMS = ("energy", "tardiness", "lost_value", "transfer", "restart", "interruption")
+
+
+class StartPrices:
+    """What the costs of starts are made of, shared by all rows of an instance over a grid of `num_slots` slots."""
+
+    def __init__(self, instance: Instance, num_slots: int):
+        self.instance, self.num_slots = instance, num_slots
+        self.energy_sums = tuple(
+            np.concatenate([[0.0], np.cumsum(grid.energy_prices(instance, site, pool, num_slots))])
+            for pool in instance.pools
+            for site in [instance.sites[instance.site_index[pool.site]]]
+        )
+        """For each pool the money for one busy GPU from slot 0 until each slot edge, shape (T + 1,)."""
+        self._edges = np.arange(num_slots + 1)
+
+    def tardiness(self, j: int, edges: np.ndarray | None = None) -> np.ndarray | None:
+        """What completing a job at each slot edge costs for being late, shape (T + 1,); None where it never is."""
+        job = self.instance.jobs[j]
+        if job.due is None or not job.weight:
+            return None
+        late_s = np.maximum(0.0, (self._edges if edges is None else edges) * self.instance.slot - job.due)
+        late_s[late_s < 1e-9 * self.instance.slot] = 0.0
+        return np.asarray(job.weight * late_s / 3600.0)
+
+    def lost_value(self, j: int, edges: np.ndarray | None = None) -> np.ndarray | None:
+        """What completing a job at each slot edge costs of its value, shape (T + 1,); None where it has none."""
+        job = self.instance.jobs[j]
+        if not job.value:
+            return None
+        by = np.array([step.by for step in job.value])
+        worth = np.array([step.value for step in job.value] + [0.0])
+        # The first step whose time is no earlier than the completion; the tolerance is that of the deadlines.
+        ends = self._edges if edges is None else edges
+        return np.asarray(worth[0] - worth[np.searchsorted(by, ends * self.instance.slot - 1e-9 * self.instance.slot)])
+
+    def restart(self, j: int, kept: bool) -> float:
+        """What stopping a running job costs where it is not kept."""
+        job = self.instance.jobs[j]
+        return job.restart_cost if job.running is not None and not kept else 0.0
+
+    def interruption(self, j: int, mode: Mode) -> float:
+        """Expected restarts of a run on spot nodes."""
+        rate = self.instance.pools[mode.pool].interruption_rate
+        hours = mode.duration * self.instance.slot_h
+        return rate * hours * mode.num_nodes * self.instance.jobs[j].restart_cost
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,10 +84,28 @@ class Row:
     """(home, site) of the network link that it reads across; None at home."""
     kept: bool
     """A running job that stays on its places."""
+    transfer: float
+    """Money for what it reads across a priced link."""
     slots: np.ndarray
     """Start slots, ascending, shape (n,)."""
-    terms: dict[str, np.ndarray]
-    """Cost of each start by term, each of shape (n,)."""
+    prices: StartPrices = field(repr=False)
+
+    @cached_property
+    def terms(self) -> dict[str, np.ndarray]:
+        """Cost of each start by term, each of shape (n,)."""
+        ends, count = self.slots + self.mode.duration, len(self.slots)
+        energy = self.prices.energy_sums[self.pool]
+        tardiness, lost = self.prices.tardiness(self.job, ends), self.prices.lost_value(self.job, ends)
+        # Terms that are the same for every start take no memory of their own.
+        zeros = np.broadcast_to(0.0, count)
+        return {
+            "energy": self.mode.busy_gpus * (energy[ends] - energy[self.slots]),
+            "tardiness": zeros if tardiness is None else tardiness,
+            "lost_value": zeros if lost is None else lost,
+            "transfer": np.broadcast_to(self.transfer, count),
+            "restart": np.broadcast_to(self.prices.restart(self.job, self.kept), count),
+            "interruption": np.broadcast_to(self.prices.interruption(self.job, self.mode), count),
+        }
 
     @cached_property
     def costs(self) -> np.ndarray:
@@ -51,6 +114,11 @@ class Row:
         for values in self.terms.values():
             total = total + values
         return total
+
+    @property
+    def fixed_cost(self) -> float:
+        """The part of the cost that is the same for every start."""
+        return self.transfer + self.prices.restart(self.job, self.kept) + self.prices.interruption(self.job, self.mode)
 
     @property
     def pool(self) -> int:
@@ -64,17 +132,7 @@ class Row:
 
     def only(self, keep: np.ndarray) -> Row:
         """The row with only some of its starts; `keep` is a mask of shape (n,)."""
-        if keep.all():
-            return self
-        count = int(keep.sum())
-        terms = {
-            name: np.broadcast_to(values[0], count) if values.strides == (0,) else values[keep]
-            for name, values in self.terms.items()
-        }
-        return Row(
-            self.job, self.mode, self.site, self.level, self.cached, self.link_rate, self.dataset, self.link,
-            self.kept, self.slots[keep], terms,
-        )  # fmt: skip
+        return self if keep.all() else replace(self, slots=self.slots[keep])
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +142,11 @@ class Starts:
     instance: Instance
     num_slots: int
     rows: tuple[Row, ...]
+
+    @cached_property
+    def prices(self) -> StartPrices:
+        """What the costs of starts are made of."""
+        return self.rows[0].prices if self.rows else StartPrices(self.instance, self.num_slots)
 
     @cached_property
     def rows_of_job(self) -> tuple[tuple[int, ...], ...]:
@@ -104,6 +167,11 @@ class Starts:
         """Number of starts in all rows."""
         return sum(len(row.slots) for row in self.rows)
 
+    def identity(self, r: int) -> tuple[object, ...]:
+        """What tells a row from all others of the instance, whatever rows are left out."""
+        row = self.rows[r]
+        return (row.job, row.mode, row.level, row.kept)
+
     def with_rows(self, rows: Iterator[Row] | list[Row]) -> Starts:
         """The same instance with other rows; rows without starts are left out."""
         return Starts(self.instance, self.num_slots, tuple(row for row in rows if len(row.slots)))
@@ -115,16 +183,11 @@ def all_starts(instance: Instance, num_slots: int, *, ignore_deadlines: bool = F
     Capacity, storage and precedence are not looked at. With `ignore_deadlines` the deadlines are left out, for the
     diagnosis of infeasible instances.
     """
+    maker = _RowMaker(instance, num_slots, ignore_deadlines)
     rows: list[Row] = []
-    nodes = [_UsableNodes(instance, index, num_slots) for index in range(len(instance.pools))]
-    energy = [
-        np.concatenate([[0.0], np.cumsum(grid.energy_prices(instance, instance.sites[s], pool, num_slots))])
-        for pool in instance.pools
-        for s in [instance.site_index[pool.site]]
-    ]
-    for j in range(len(instance.jobs)):
-        for mode in modes_of(instance, instance.jobs[j]):
-            rows += _rows_of_mode(instance, j, mode, num_slots, nodes[mode.pool], energy[mode.pool], ignore_deadlines)
+    for j, job in enumerate(instance.jobs):
+        for mode in modes_of(instance, job):
+            rows += maker.rows_of_mode(j, mode)
     return Starts(instance, num_slots, ()).with_rows(rows)
 
 
@@ -132,109 +195,83 @@ class _UsableNodes:
     """How many nodes of a pool are available and booted throughout a stretch of slots."""
 
     def __init__(self, instance: Instance, index: int, num_slots: int):
-        pool = instance.pools[index]
-        usable = grid.usable(instance, pool, num_slots)
-        self.sums = np.concatenate([np.zeros((pool.nodes, 1), dtype=int), np.cumsum(usable, axis=1)], axis=1)
+        kinds = grid.node_kinds(instance, instance.pools[index], num_slots)
+        self._kind, self._number, usable = kinds.kind, kinds.number, kinds.usable
+        self._sums = np.concatenate([np.zeros((len(usable), 1), dtype=int), np.cumsum(usable, axis=1)], axis=1)
+        self._counts: dict[int, tuple[np.ndarray, int]] = {}
 
     def are_free(self, nodes: list[int], duration: int) -> bool:
         """Whether these nodes can be used from the start for so many slots."""
-        return bool((self.sums[nodes, duration] == duration).all())
+        return all(self._sums[self._kind[node], duration] == duration for node in nodes)
 
-    def count(self, slots: np.ndarray, duration: int) -> np.ndarray:
-        return ((self.sums[:, slots + duration] - self.sums[:, slots]) == duration).sum(axis=0)
-
-
-def _rows_of_mode(
-    instance: Instance,
-    j: int,
-    mode: Mode,
-    num_slots: int,
-    nodes: _UsableNodes,
-    energy: np.ndarray,
-    ignore: bool,
-) -> Iterator[Row]:
-    job = instance.jobs[j]
-    first = grid.release_slot(instance, job.release)
-    last = num_slots - mode.duration
-    if job.deadline is not None and not ignore:
-        last = min(last, grid.deadline_slot(instance, job.deadline) - mode.duration)
-    slots = np.arange(first, last + 1)
-    running = job.running
-    pool = instance.pools[mode.pool]
-    is_current = running is not None and (running.mode, running.pool, 1.0) == (mode.name, pool.id, mode.speed)
-    own = [place.node for place in running.places] if running is not None and is_current else []
-    if own and last >= 0 and nodes.are_free(own, mode.duration):
-        yield from _rows_at_slots(instance, j, mode, np.zeros(1, dtype=int), energy, kept=True)
-    if running is not None and not running.movable:
-        return
-    if pool.market == "spot" and not job.spot:
-        return  # it may stay in a spot pool that it runs in, but not start again there
-    slots = slots[nodes.count(slots, mode.duration) >= mode.num_nodes]
-    if len(slots):
-        yield from _rows_at_slots(instance, j, mode, slots, energy, kept=False)
+    def starts(self, slots: np.ndarray, duration: int, num_nodes: int) -> np.ndarray:
+        """Those of some slots from which enough nodes can be used for so long."""
+        if duration not in self._counts:
+            throughout = self._sums[:, duration:] - self._sums[:, : self._sums.shape[1] - duration] == duration
+            counts = self._number @ throughout
+            self._counts[duration] = (counts, int(counts.min()))
+        counts, least = self._counts[duration]
+        return slots if least >= num_nodes else slots[counts[slots] >= num_nodes]
 
 
-def _rows_at_slots(
-    instance: Instance, j: int, mode: Mode, slots: np.ndarray, energy: np.ndarray, *, kept: bool
-) -> Iterator[Row]:
-    """One row for each cache level that the dataset may have at the site."""
-    job, pool = instance.jobs[j], instance.pools[mode.pool]
-    site_index = instance.site_index[pool.site]
-    site = instance.sites[site_index]
-    reads = mode.read_rate_mb_s > 0 and job.dataset is not None
-    dataset = instance.dataset_index[job.dataset] if reads and job.dataset is not None else -1
-    link, link_price = None, 0.0
-    levels = 1
-    if reads:
-        record = instance.datasets[dataset]
-        if record.home != site.id:
-            link = (instance.site_index[record.home], site_index)
-            link_price = instance.links[record.home, site.id].price
-        fraction = site.storage.cache_capacity / record.size * (1 + 1e-12)
-        levels = 1 + min(instance.cache_levels, int(fraction * instance.cache_levels))
-    shared = _terms(instance, j, mode, slots, energy, kept=kept)
-    for level in range(levels):
-        cached = level / instance.cache_levels
-        transfer = link_price * mode.volume_gb * (1 - cached)
-        yield Row(
-            job=j,
-            mode=mode,
-            site=site_index,
-            level=level,
-            cached=cached,
-            link_rate=mode.read_rate_mb_s * (1 - cached),
-            dataset=dataset,
-            link=link,
-            kept=kept,
-            slots=slots,
-            terms={**shared, "transfer": np.broadcast_to(transfer, len(slots))},
-        )
+class _RowMaker:
+    """Rows of modes; start slots that rows have in common are one array."""
 
+    def __init__(self, instance: Instance, num_slots: int, ignore_deadlines: bool):
+        self.instance, self.num_slots, self.ignore_deadlines = instance, num_slots, ignore_deadlines
+        self.prices = StartPrices(instance, num_slots)
+        self.nodes = [_UsableNodes(instance, index, num_slots) for index in range(len(instance.pools))]
+        self._all_slots = np.arange(num_slots)
+        self._sites = [instance.site_index[pool.site] for pool in instance.pools]
 
-def _terms(
-    instance: Instance, j: int, mode: Mode, slots: np.ndarray, energy: np.ndarray, *, kept: bool
-) -> dict[str, np.ndarray]:
-    job, pool = instance.jobs[j], instance.pools[mode.pool]
-    ends = slots + mode.duration
-    # Terms that are the same for every start take no memory of their own.
-    zeros = np.broadcast_to(0.0, len(slots))
-    tardiness = zeros
-    if job.due is not None and job.weight:
-        late_s = np.maximum(0.0, ends * instance.slot - job.due)
-        late_s[late_s < 1e-9 * instance.slot] = 0.0
-        tardiness = job.weight * late_s / 3600.0
-    lost = zeros
-    if job.value:
-        by = np.array([step.by for step in job.value])
-        worth = np.array([step.value for step in job.value] + [0.0])
-        # The first step whose time is no earlier than the completion; the tolerance is that of the deadlines.
-        lost = worth[0] - worth[np.searchsorted(by, ends * instance.slot - 1e-9 * instance.slot)]
-    hours = mode.duration * instance.slot_h
-    interruption = pool.interruption_rate * hours * mode.num_nodes * job.restart_cost
-    return {
-        "energy": mode.busy_gpus * (energy[ends] - energy[slots]),
-        "tardiness": tardiness,
-        "lost_value": lost,
-        "restart": np.broadcast_to(job.restart_cost if job.running is not None and not kept else 0.0, len(slots)),
-        "interruption": np.broadcast_to(interruption, len(slots)),
-    }
+    def rows_of_mode(self, j: int, mode: Mode) -> Iterator[Row]:
+        """A row for each cache level, of a kept run and of any other."""
+        instance, job, pool = self.instance, self.instance.jobs[j], self.instance.pools[mode.pool]
+        first = grid.release_slot(instance, job.release)
+        last = self.num_slots - mode.duration
+        if job.deadline is not None and not self.ignore_deadlines:
+            last = min(last, grid.deadline_slot(instance, job.deadline) - mode.duration)
+        running = job.running
+        is_current = running is not None and (running.mode, running.pool, 1.0) == (mode.name, pool.id, mode.speed)
+        own = [place.node for place in running.places] if running is not None and is_current else []
+        if own and last >= 0 and self.nodes[mode.pool].are_free(own, mode.duration):
+            yield from self._rows_by_level(j, mode, np.zeros(1, dtype=int), kept=True)
+        if running is not None and not running.movable:
+            return
+        if pool.market == "spot" and not job.spot:
+            return  # it may stay in a spot pool that it runs in, but not start again there
+        if last < first:
+            return
+        slots = self.nodes[mode.pool].starts(self._all_slots[first : last + 1], mode.duration, mode.num_nodes)
+        if len(slots):
+            yield from self._rows_by_level(j, mode, slots, kept=False)
+
+    def _rows_by_level(self, j: int, mode: Mode, slots: np.ndarray, *, kept: bool) -> Iterator[Row]:
+        """One row for each cache level that the dataset may have at the site."""
+        instance, job = self.instance, self.instance.jobs[j]
+        s = self._sites[mode.pool]
+        dataset, link, link_price, levels = -1, None, 0.0, 1
+        if mode.read_rate_mb_s > 0 and job.dataset is not None:
+            dataset = instance.dataset_index[job.dataset]
+            record, site = instance.datasets[dataset], instance.sites[s]
+            if record.home != site.id:
+                link = (instance.site_index[record.home], s)
+                link_price = instance.links[record.home, site.id].price
+            fraction = site.storage.cache_capacity / record.size * (1 + 1e-12)
+            levels = 1 + min(instance.cache_levels, int(fraction * instance.cache_levels))
+        for level in range(levels):
+            cached = level / instance.cache_levels
+            yield Row(
+                job=j,
+                mode=mode,
+                site=s,
+                level=level,
+                cached=cached,
+                link_rate=mode.read_rate_mb_s * (1 - cached),
+                dataset=dataset,
+                link=link,
+                kept=kept,
+                transfer=link_price * mode.volume_gb * (1 - cached),
+                slots=slots,
+                prices=self.prices,
+            )

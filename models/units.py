@@ -1,7 +1,8 @@
 """Quantities as people write them: "90m", "40GiB", "1.2TB", "500 MB/s", "3.06 USD/h". The only parser of them.
 
-The arithmetic of units is pint's, over a registry of just the units that an instance needs. A bare number is
-taken in the canonical unit of its kind, and what is written back reads to exactly the same number.
+The arithmetic of units is pint's, over a registry of just the units that an instance needs; the units that most files
+get by with are in a table, so that pint need not be imported for them. A bare number is taken in the canonical unit
+of its kind, and what is written back reads to exactly the same number.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ _COMPOUND_PART = re.compile(rf"({NUMBER})\s*([a-z]+)")
 _SLURM = re.compile(r"(?:(\d+)-)?(\d{1,3}):(\d{2}):(\d{2})|(\d+)-(\d{1,2}):(\d{2})")
 _ISO = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
 _SIGNS = {"$": "USD", "€": "EUR", "£": "GBP"}
+# What most quantities in large files look like; all else, and every fault, is for the patterns above.
+_PLAIN = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z][A-Za-z/()]*)")
+_CODE = re.compile(r"[A-Z]{3}\b")
 
 _DEFINITIONS = """
 second = [time] = s = sec = seconds
@@ -55,6 +59,28 @@ node = [node] = nodes
 one = []
 percent = 0.01 * one
 """
+
+_SIZES = {
+    "kB": 1e-6, "MB": 1e-3, "GB": 1.0, "TB": 1e3, "PB": 1e6,
+    "KiB": 1024 / 1e9, "MiB": 1024**2 / 1e9, "GiB": 1024**3 / 1e9, "TiB": 1024**4 / 1e9,
+}  # fmt: skip
+_USUAL: dict[str, dict[str, float]] = {
+    "s": {
+        "s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0, "m": 60.0, "min": 60.0, "minute": 60.0, "minutes": 60.0,
+        "h": 3600.0, "hr": 3600.0, "hour": 3600.0, "hours": 3600.0, "d": 86400.0, "day": 86400.0, "days": 86400.0,
+    },
+    "GB": _SIZES,
+    "MB/s": {f"{unit}/s": 1e3 * gb for unit, gb in _SIZES.items()} | {"Mbit/s": 0.125, "Gbit/s": 125.0},
+    "kW": {"W": 1e-3, "kW": 1.0},
+    "money": {"money": 1.0},
+    "money/h": {"money/h": 1.0, "money/hour": 1.0},
+    "money/GB": {"money/GB": 1.0, "money/TB": 1e-3},
+    "money/GB/h": {"money/GB/h": 1.0, "money/TB/h": 1e-3},
+    "money/kWh": {"money/kWh": 1.0, "money/MWh": 1e-3},
+    "money/h/(MB/s)": {"money/h/(MB/s)": 1.0, "money/h/(GB/s)": 1e-3},
+    "one/h": {"one/h": 1.0},
+}  # fmt: skip
+"""By canonical unit: the factors of units in which most files are written; a test holds them against pint."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +137,11 @@ def _scale(unit: str, canonical: str) -> tuple[float, float]:
 
 
 def _factor(unit: str, canonical: str) -> float:
+    usual = _USUAL.get(canonical, {}).get(unit)
+    return _factor_of_pint(unit, canonical) if usual is None else usual
+
+
+def _factor_of_pint(unit: str, canonical: str) -> float:
     registry = _registry()
     try:
         return float(registry.Quantity(1.0, registry.parse_units(unit)).to(registry.parse_units(canonical)).magnitude)
@@ -142,6 +173,10 @@ def parse(value: object, kind: Kind, currency: str | None = None) -> float:
 
 
 def _parse_text(text: str, kind: Kind, currency: str | None) -> float:
+    if plain := _PLAIN.fullmatch(text):
+        scale = _usual_scale(plain[2], kind.unit, currency)
+        if scale is not None and len(text) <= 100:
+            return float(plain[1]) * scale[0] / scale[1]
     if len(text) > 100:
         raise ValueError(f"is too long for a {kind.name}; write {kind.example}")
     if _NOT_FINITE.fullmatch(text.strip()):
@@ -162,7 +197,7 @@ def _parse_text(text: str, kind: Kind, currency: str | None) -> float:
     for sign, code in _SIGNS.items():
         unit = unit.replace(sign, code)
     if kind.has_money:
-        stated = re.match(r"[A-Z]{3}\b", unit)
+        stated = _CODE.match(unit)
         if not stated:
             raise ValueError(f"has no currency in its unit '{unit.removeprefix('one')}'; write {kind.example}")
         if currency is not None and stated[0] != currency:
@@ -172,6 +207,17 @@ def _parse_text(text: str, kind: Kind, currency: str | None) -> float:
     if math.isnan(times):
         raise ValueError(f"'{unit}' is not a unit of {kind.name}; write {kind.example}")
     return number * times / by
+
+
+@lru_cache(maxsize=4096)
+def _usual_scale(unit: str, canonical: str, currency: str | None) -> tuple[float, float] | None:
+    """`_scale` of a unit as written, money in its currency; None where the unit is not one of the usual ones."""
+    if canonical.startswith("money"):
+        stated = _CODE.match(unit)
+        if not stated or currency not in (None, stated[0]):
+            return None
+        unit = "money" + unit[3:]
+    return _scale(unit, canonical) if unit in _USUAL.get(canonical, {}) else None
 
 
 def _parse_duration(text: str) -> float | None:

@@ -3,15 +3,19 @@
     mixed      large and small jobs, shared datasets, storage tariff and cache, throttled speeds, burst pools
     compute    the same jobs and nodes without storage
     contended  without storage; more work than the owned nodes can do in time, tight due dates, cloud dear
+    busy       jobs that need some of the GPU types: owned pools are full for hours, and beyond a load of 1 jobs burst
+               to the cloud and are late
+    headline   few wide jobs, on 8 to 64 GPUs nearly all at once, for hundreds of nodes
+    scale      as busy, for thousands of jobs and nodes
 
-The same arguments give the same instance, byte for byte. Figures come from the tables in `hardware`.
+Each can be had with or without storage. The same arguments give the same instance, byte for byte. `families` says
+what sets them apart, and `hardware` has the tables with the figures.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
@@ -20,96 +24,81 @@ from models.domain.modes import modes_of, slots_of
 from models.domain.rules import suggest
 from models.errors import Fault, InvalidInput
 from models.grid import price_by_slot
+from planner.families import (
+    FAMILIES,
+    SLOT_S,
+    WINDOW_S,
+    Draft,
+    Family,
+    cheapest_work,
+    draft_demanding_job,
+    draft_job,
+    owned_gpus,
+    size_odds,
+)
 from planner.hardware import (
     BANDWIDTH_TARIFF,
     CACHE_USD_GB_H,
     DATASETS,
-    ENERGY_DAY,
-    ENERGY_NIGHT,
     ENERGY_PRICE,
-    GPU_COUNTS,
-    MODEL_CLASSES,
     TRANSFER_USD_GB,
-    ModelClass,
     cluster_pools,
 )
 
-FamilyName = Literal["mixed", "compute", "contended"]
-
-SLOT_S = 1800.0
-WINDOW_S = 96 * SLOT_S
-"""From the first release to the last due date."""
 _SHORTEST_S = 1200.0
 _LOAD_TOLERANCE = 0.02
+# Few jobs are drawn anew up to so often until the most that they can make is so many times the load that is asked for:
+# nearer to it all lengths would be at their limit. Of many jobs others would make the same.
+_FEW_JOBS, _MOST_DRAWS, _EASE = 500, 50, 1.15
 _MAX_JOBS, _MAX_NODES = 100_000, 100_000
 
 
-@dataclass(frozen=True)
-class Family:
-    """What sets one family apart."""
-
-    has_storage: bool
-    load: float
-    """Load where none is asked for."""
-    reach: float
-    """Part of the load that the jobs could make at most which the load above may be."""
-    slack_power: int
-    """Due dates lie at 1.5 + 3.5 u^power times the fastest time, u uniform: the higher, the tighter."""
-    size_sigma: float
-    """Spread of the lognormal job lengths."""
-    cloud_price_factor: float
-    quota: float
-    """Cloud nodes of each type over owned nodes."""
-
-
-# In the order of the fields above.
-FAMILIES: dict[str, Family] = {
-    "mixed": Family(True, 0.4, 0.5, 1, 1.2, 1.0, 0.15),
-    "compute": Family(False, 0.4, 0.5, 1, 1.2, 1.0, 0.15),
-    "contended": Family(False, 0.9, 0.8, 2, 1.6, 2.0, 0.10),
-}
-
-# Fewest GPUs that a job runs on. Most jobs are small, few very large, as in published traces. Where few jobs
-# make a high load they are larger: the odds are tilted to the mean size at which _MEAN_H hours make the load,
-# within limits. Lengths do the rest.
-_FEWEST_GPUS = (1, 2, 4, 8, 16, 32)
-_FEWEST_ODDS = (0.50, 0.20, 0.14, 0.10, 0.04, 0.02)
-_TILT = (0.8, 1.6)
-_MEAN_H = 10.0
-
-
 def generate(
-    family: str, jobs: int, nodes: int, load: float | None = None, seed: int | np.random.Generator = 0
+    family: str,
+    jobs: int,
+    nodes: int,
+    load: float | None = None,
+    seed: int | np.random.Generator = 0,
+    storage: bool | None = None,
 ) -> Instance:
     """An instance of a family with so many jobs on so many owned nodes (cloud quotas come on top).
 
     `load` is met within 2 % as `load_of` counts it, by scaling the jobs' lengths; without it the family's own
     holds, or as much of it as so few jobs can make. With fewer than two jobs there is nothing to scale.
+    `storage` says whether jobs read datasets, for which bandwidth and cache are paid; without it the family decides.
+    Jobs, times and nodes are the same with and without.
     InvalidInput where an argument makes no sense or the load is out of reach.
     """
     _check_arguments(family, jobs, nodes, load)
     rng = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
     traits = FAMILIES[family]
+    has_storage = traits.has_storage if storage is None else storage
     pools = cluster_pools(nodes, traits.quota, traits.cloud_price_factor)
-    odds = _size_odds(pools, jobs, load if load is not None else traits.load)
-    drafts = [_draft_job(rng, traits, pools, odds) for _ in range(jobs)]
+    odds = size_odds(traits, pools, jobs, load if load is not None else traits.load)
+    drafts = _drafts(rng, traits, pools, odds, jobs, load)
     _set_times(rng, drafts, traits, pools, load)
     drafts.sort(key=lambda draft: draft.release)
-    datasets = _datasets(rng, drafts) if traits.has_storage else []
-    records = [_job_record(rng, index, draft, drafts) for index, draft in enumerate(drafts)]
+    datasets = _datasets(rng if traits.has_storage else rng.spawn(1)[0], drafts)
+    if not has_storage:
+        datasets = []
+        for unread in drafts:
+            unread.dataset = None
+    complete = np.array([draft.release + draft.fastest_s for draft in drafts])
+    records = [_job_record(rng, index, draft, complete) for index, draft in enumerate(drafts)]
+    kind = "" if has_storage == traits.has_storage else "-storage" if has_storage else "-nostorage"
     label = f"-load{load:g}" if load is not None else ""
     number = f"-seed{seed}" if not isinstance(seed, np.random.Generator) else ""
     instance = Instance.model_validate(
         {
-            "name": f"{family}-{jobs}x{nodes}{label}{number}",
+            "name": f"{family}-{jobs}x{nodes}{kind}{label}{number}",
             "currency": "USD",
             "start": "2026-01-12T18:00:00+01:00",
             "slot": SLOT_S,
             "horizon": "auto",
-            "sites": _sites(traits, nodes, drafts, datasets),
+            "sites": _sites(has_storage, nodes, drafts, datasets),
             "pools": pools,
             "datasets": datasets,
-            "network": _network(traits, nodes),
+            "network": _network(has_storage, nodes),
             "jobs": records,
         }
     )
@@ -120,6 +109,36 @@ def generate(
     return instance
 
 
+def _drafts(
+    rng: np.random.Generator,
+    traits: Family,
+    pools: list[dict[str, Any]],
+    odds: np.ndarray,
+    jobs: int,
+    load: float | None,
+) -> list[Draft]:
+    """The jobs without their times; drawn again where few wide ones happen to leave the load hardly in reach."""
+    if not traits.access:
+        return [draft_job(rng, traits, pools, odds) for _ in range(jobs)]
+    drafts: list[Draft] = []
+    for _ in range(_MOST_DRAWS if jobs <= _FEW_JOBS else 1):
+        drafts = [draft_demanding_job(rng, traits, pools, odds) for _ in range(jobs)]
+        at_most = math.fsum(cheapest_work(draft, pools) / draft.slack for draft in drafts) / owned_gpus(pools)
+        if load is None or at_most >= _EASE * load:
+            break
+    return drafts
+
+
+class _Owned:
+    """The owned pools of an instance, by themselves."""
+
+    def __init__(self, instance: Instance):
+        kinds = {site.id: site.kind for site in instance.sites}
+        self.slot, self.throughputs = instance.slot, instance.throughputs
+        self.pools = tuple(pool for pool in instance.pools if kinds[pool.site] == "on_prem")
+        self.is_read_at = instance.is_read_at
+
+
 def load_of(instance: Instance) -> float:
     """GPU-hours of all jobs, each in its cheapest mode on owned nodes, over the owned GPU-hours in which they
     may run, from the first release to the last due date.
@@ -127,24 +146,22 @@ def load_of(instance: Instance) -> float:
     Cheapest by the price of the part of the node that it takes and its energy at the mean price of a day.
     Times are not rounded to slots. A job without an owned mode counts nothing; 0 where nothing is due.
     """
-    owned = {site.id: site for site in instance.sites if site.kind == "on_prem"}
+    owned = _Owned(instance)
     day = max(1, round(86400 / instance.slot))
-    cost_per_gpu_h, gpus = {}, 0
-    for index, pool in enumerate(instance.pools):
-        if pool.site in owned:
-            energy = float(price_by_slot(instance, owned[pool.site].energy_price, day).mean())
-            price = float(price_by_slot(instance, pool.price, day).mean())
-            cost_per_gpu_h[index] = (price / pool.gpus_per_node, pool.gpu_power * energy)
-            gpus += pool.gpus_per_node * pool.nodes
+    cost_per_gpu_h = []
+    for pool in owned.pools:
+        site = instance.sites[instance.site_index[pool.site]]
+        energy = float(price_by_slot(instance, site.energy_price, day).mean())
+        price = float(price_by_slot(instance, pool.price, day).mean())
+        cost_per_gpu_h.append((price / pool.gpus_per_node, pool.gpu_power * energy))
+    gpus = sum(pool.gpus_per_node * pool.nodes for pool in owned.pools)
     work_h = 0.0
     for job in instance.jobs:
         options = []
-        for mode in modes_of(instance, job):
-            if mode.speed == 1.0 and mode.pool in cost_per_gpu_h:
-                pool = instance.pools[mode.pool]
-                taken = mode.num_nodes * mode.slices / pool.slices_per_gpu
-                node, energy = cost_per_gpu_h[mode.pool]
-                options.append(((taken * node + mode.busy_gpus * energy) * mode.duration_s, taken * mode.duration_s))
+        for mode in modes_of(owned, job.model_copy(update={"speed_levels": (1.0,)})):
+            taken = mode.num_nodes * mode.slices / owned.pools[mode.pool].slices_per_gpu
+            node, energy = cost_per_gpu_h[mode.pool]
+            options.append(((taken * node + mode.busy_gpus * energy) * mode.duration_s, taken * mode.duration_s))
         work_h += min(options)[1] / 3600 if options else 0.0
     dues = [job.due for job in instance.jobs if job.due is not None]
     if not dues or not gpus:
@@ -167,78 +184,9 @@ def _check_arguments(family: str, jobs: int, nodes: int, load: float | None) -> 
         raise InvalidInput(faults)
 
 
-@dataclass
-class _Draft:
-    """A job before its record: its modes at a fastest time of 1, and the times once they are set."""
-
-    kind: ModelClass
-    memory: float
-    weight: float
-    slack: float
-    modes: list[tuple[str, int, float]]
-    """(GPU type, GPUs, duration)"""
-    shares: tuple[tuple[float, float], ...]
-    """(share, slowdown) on every GPU type"""
-    dataset: str | None = None
-    fastest_s: float = 0.0
-    release: float = 0.0
-    due: float = 0.0
-
-
-def _owned_gpus(pools: list[dict[str, Any]]) -> int:
-    return sum(pool["gpus_per_node"] * pool["nodes"] for pool in pools if pool["site"] == "on-prem")
-
-
-def _size_odds(pools: list[dict[str, Any]], jobs: int, load: float) -> np.ndarray:
-    """Odds of the fewest GPUs of a job, tilted towards the size that the load asks for."""
-    sizes, steps = np.array(_FEWEST_GPUS, dtype=float), np.arange(len(_FEWEST_GPUS))
-    wanted = load * _owned_gpus(pools) * WINDOW_S / 3600 / (max(1, jobs) * _MEAN_H)
-    low, high = _TILT
-    for _ in range(40):
-        tilt = (low + high) / 2
-        odds = np.array(_FEWEST_ODDS) * tilt**steps
-        low, high = (tilt, high) if sizes @ odds / odds.sum() < wanted else (low, tilt)
-    return np.asarray(odds / odds.sum())
-
-
-def _draft_job(rng: np.random.Generator, traits: Family, pools: list[dict[str, Any]], odds: np.ndarray) -> _Draft:
-    kind = MODEL_CLASSES[int(rng.integers(len(MODEL_CLASSES)))]
-    capacity: dict[str, int] = {}
-    for pool in pools:
-        capacity[pool["gpu"]] = max(capacity.get(pool["gpu"], 0), pool["gpus_per_node"] * pool["nodes"])
-    largest_owned = max(p["gpus_per_node"] * p["nodes"] for p in pools if p["site"] == "on-prem")
-    fewest = int(rng.choice(_FEWEST_GPUS, p=odds))
-    doublings = int(rng.integers(0, 4))
-    is_small, u_weight, u_slack = rng.random() < 0.5, rng.random(), rng.random()
-    memory = float(np.round(rng.uniform(1.0, 14.0), 1))
-    if kind.scaling is None:
-        fewest, doublings = 1, 0
-    while fewest > largest_owned:
-        fewest //= 2
-    counts = [g for g in GPU_COUNTS if fewest <= g <= min(64, fewest << doublings)]
-    modes = [(gpu, g, 1.0 / kind.speed_on(gpu, g)) for gpu in capacity for g in counts if g <= capacity[gpu]]
-    shortest = min(duration for _, _, duration in modes)
-    shares: list[tuple[float, float]] = []
-    if fewest == 1 and is_small:
-        # Slow-downs as measured: up to 11 % on a quarter and 5 % on a half of a GPU, where memory is enough.
-        memory = float(np.round(rng.uniform(1.0, 8.0), 1))
-        quarter, half = (float(x) for x in np.round(rng.uniform([1.01, 1.01], [1.11, 1.05]), 3))
-        shares = [(0.25, quarter)] if memory <= 4 else []
-        shares.append((0.5, half))
-    return _Draft(
-        kind=kind,
-        memory=memory,
-        # Being late with a large job costs more, though not in proportion.
-        weight=round((4.0 + 16.0 * u_weight) * math.sqrt(fewest), 2),
-        slack=1.5 + 3.5 * u_slack**traits.slack_power,
-        modes=[(gpu, g, duration / shortest) for gpu, g, duration in modes],
-        shares=tuple(shares),
-    )
-
-
 def _set_times(
     rng: np.random.Generator,
-    drafts: list[_Draft],
+    drafts: list[Draft],
     traits: Family,
     pools: list[dict[str, Any]],
     load: float | None,
@@ -253,8 +201,8 @@ def _set_times(
     where[int(where.argmin())] = 0.0
     slack = np.array([draft.slack for draft in drafts])
     longest = WINDOW_S / slack
-    work = np.array([_cheapest_work(draft, pools) for draft in drafts])
-    gpus = _owned_gpus(pools)
+    work = np.array([cheapest_work(draft, pools) for draft in drafts])
+    gpus = owned_gpus(pools)
 
     def lengths(factor: float) -> np.ndarray:
         return np.clip(factor * sizes, _SHORTEST_S, longest)
@@ -288,24 +236,7 @@ def _set_times(
         draft.due = draft.release + patience
 
 
-def _cheapest_work(draft: _Draft, pools: list[dict[str, Any]]) -> float:
-    """GPU-seconds in the cheapest owned mode, for a fastest time of 1 s; as `load_of` counts them."""
-    # The energy price of a mean hour: eight hours of the day are night.
-    energy = (16 * ENERGY_DAY + 8 * ENERGY_NIGHT) / 24
-    options = []
-    for pool in pools:
-        if pool["site"] == "on-prem":
-            gpu_h = pool["price"] / pool["gpus_per_node"] + pool["gpu_power"] * energy
-            for gpu, gpus, duration in draft.modes:
-                if gpu != pool["gpu"] or gpus > pool["gpus_per_node"] * pool["nodes"]:
-                    continue
-                options.append((gpus * gpu_h * duration, gpus * duration))
-                if gpus == 1:
-                    options += [(s * slow * gpu_h * duration, s * slow * duration) for s, slow in draft.shares]
-    return min(options)[1]
-
-
-def _datasets(rng: np.random.Generator, drafts: list[_Draft]) -> list[dict[str, Any]]:
+def _datasets(rng: np.random.Generator, drafts: list[Draft]) -> list[dict[str, Any]]:
     """Datasets that several jobs share, popular ones most; sets each reading job's."""
     readers = [draft for draft in drafts if draft.kind.read_v100_mb_s > 0]
     if not readers:
@@ -326,12 +257,12 @@ def _datasets(rng: np.random.Generator, drafts: list[_Draft]) -> list[dict[str, 
     return [record for record in records if record["id"] in used]
 
 
-def _sites(traits: Family, nodes: int, drafts: list[_Draft], datasets: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _sites(has_storage: bool, nodes: int, drafts: list[Draft], datasets: list[dict[str, Any]]) -> list[dict[str, Any]]:
     sites: list[dict[str, Any]] = [
         {"id": "on-prem", "kind": "on_prem", "energy_price": ENERGY_PRICE},
         {"id": "cloud", "kind": "cloud"},
     ]
-    if not traits.has_storage:
+    if not has_storage:
         return sites
     slowest = [min(d.kind.read_rate(gpu, gpus) for gpu, gpus, _ in d.modes) for d in drafts if d.dataset is not None]
     # Half of the data fits a cache, so that what to cache is a question; any one dataset does.
@@ -347,16 +278,17 @@ def _sites(traits: Family, nodes: int, drafts: list[_Draft], datasets: list[dict
     return [site | {"storage": storage} for site in sites]
 
 
-def _network(traits: Family, nodes: int) -> list[dict[str, Any]]:
-    if not traits.has_storage:
+def _network(has_storage: bool, nodes: int) -> list[dict[str, Any]]:
+    if not has_storage:
         return []
     # One line of 10 Gbit/s for each hundred nodes begun.
     bandwidth = 1250.0 * math.ceil(nodes / 100)
     return [{"source": "on-prem", "target": "cloud", "price": TRANSFER_USD_GB, "bandwidth": bandwidth}]
 
 
-def _job_record(rng: np.random.Generator, index: int, draft: _Draft, drafts: list[_Draft]) -> dict[str, Any]:
-    width = max(3, len(str(len(drafts))))
+def _job_record(rng: np.random.Generator, index: int, draft: Draft, complete: np.ndarray) -> dict[str, Any]:
+    """The job as an instance has it; `complete` has for every job the time at which it could be complete."""
+    width = max(3, len(str(len(complete))))
     modes: list[dict[str, Any]] = []
     for gpu, gpus, relative in draft.modes:
         rate = {"read_rate": draft.kind.read_rate(gpu, gpus)} if draft.dataset is not None else {}
@@ -376,10 +308,8 @@ def _job_record(rng: np.random.Generator, index: int, draft: _Draft, drafts: lis
     if draft.dataset is not None:
         record |= {"dataset": draft.dataset, "speed_levels": [1.0, 0.75, 0.5]}
     # Few jobs wait for another: one that could be complete by the release of its successor.
-    earlier = [i for i in range(index) if drafts[i].release + drafts[i].fastest_s <= draft.release]
-    if rng.random() < 0.05 and earlier:
-        record["after"] = [f"job-{int(rng.choice(earlier)) + 1:0{width}d}"]
+    if rng.random() < 0.05:
+        earlier = np.flatnonzero(complete[:index] <= draft.release)
+        if len(earlier):
+            record["after"] = [f"job-{int(rng.choice(earlier)) + 1:0{width}d}"]
     return record
-
-
-assert set(FAMILIES) == set(get_args(FamilyName))

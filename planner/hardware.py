@@ -67,6 +67,10 @@ SCALING = {
     "BERT": (1.0, 1.59, 2.36, 2.80, 3.01, 3.00, 2.64),  # batch 128
     "GPT-2": (1.0, 1.70, 2.79, 3.82, 4.36, 4.60, 3.82),  # batch 256
     "DeepSpeech2": (1.0, 1.85, 3.28, 4.63, 5.88, 7.80, 8.73),  # batch 64
+    # The same at large global batches: ElasticFlow, T4.
+    "ResNet-50 6400": (1.0, 1.98, 3.70, 7.31, 14.2, 27.0, 37.5),
+    "DeepSpeech2 640": (1.0, 1.97, 3.92, 7.44, 13.7, 14.6, 17.0),
+    "BERT 384": (1.0, 2.09, 4.15, 5.62, 10.5, 14.2, 13.6),
 }
 
 
@@ -112,6 +116,17 @@ MODEL_CLASSES = (
     # Newer is slower here: Gavel has Recommendation at half the P100's speed on a V100.
     ModelClass("Recommendation", _speeds(1.07, 0.48, 0.71), None, 0.0),
     ModelClass("CycleGAN", _speeds(1.07, 1.84, 2.72), None, 0.0),
+)
+# Those of jobs that train on many GPUs from the beginning: at a large global batch, or with a model that scales far.
+# Read rates are those of the same model on one V100. ResNet-18 and GPT-2 were not measured at such batches; they are
+# assumed to scale as ResNet-50 does.
+LARGE_BATCH = (
+    ModelClass("ResNet-50 at 6400", _speeds(1.07, 1.58, 2.33), "ResNet-50 6400", 87.0),
+    ModelClass("ResNet-18 at 6400", _speeds(1.07, 1.33, 1.97), "ResNet-50 6400", 220.0),
+    ModelClass("VGG-16", _speeds(1.07, 1.58, 2.33), "VGG-16", 26.0),
+    ModelClass("GPT-2 at a large batch", _speeds(0.81, 1.77, 2.62), "ResNet-50 6400", 0.0),
+    ModelClass("BERT at 384", _speeds(0.81, 1.77, 2.62), "BERT 384", 0.0),
+    ModelClass("DeepSpeech2 at 640", _speeds(0.61, 1.33, 1.97), "DeepSpeech2 640", 0.0),
 )
 
 # Sizes in GB as published with the datasets and their benchmarks.

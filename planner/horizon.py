@@ -15,12 +15,11 @@ from models.domain.modes import modes_of
 from models.errors import Fault, InvalidInput
 from models.grid import release_slot
 from models.starts import all_starts
-from planner.engines.policies.listing import by_due_date, list_schedule
+from planner.engines.fast.occupancy import Occupancy
+from planner.engines.fast.table import Table
 
 WEEK_S = 7 * 86400.0
 """A due date or deadline lengthens the plan by no more than this beyond the list schedule: a mistyped year must not."""
-MANY_JOBS = 300
-"""With more jobs the list schedule looks at each job's shortest mode only."""
 
 
 def num_slots_of(instance: Instance) -> int:
@@ -39,18 +38,30 @@ def num_slots_of(instance: Instance) -> int:
     # list schedule that finds room at all is longer.
     slowest = [max((mode.duration for mode in modes_of(instance, job)), default=1) for job in instance.jobs]
     serial = first + sum(slowest) + (boot + 1) * (len(instance.jobs) + 1)
-    deadline = 0.0 if len(instance.jobs) > MANY_JOBS else None
     num_slots = first + 2 * longest + boot
     while num_slots < serial:
-        starts = all_starts(instance, _not_too_many(num_slots), ignore_deadlines=True)
-        schedule = list_schedule(starts, by_due_date, deadline=deadline)
-        if schedule is not None:
-            end = max((schedule.completion(j) for j in schedule.chosen), default=1)
+        end = _end_of_list(instance, _not_too_many(num_slots))
+        if end is not None:
             break
         num_slots *= 2
     else:
         end = serial
     return _not_too_many(max(end, min(last, end + math.ceil(WEEK_S / instance.slot))) + longest)
+
+
+def _end_of_list(instance: Instance, num_slots: int) -> int | None:
+    """Where a list schedule ends that takes jobs by due date, each at the cheapest of the earliest starts of its modes;
+    None where a job finds no room before the end of the grid."""
+    table = Table.of(all_starts(instance, num_slots, ignore_deadlines=True))
+    if not len(table.rows.job):
+        return None if any(math.isinf(cost) for cost in table.jobs.reject) else 1
+    occupancy = Occupancy(table)
+    due = [min((t for t in (job.due, job.deadline) if t is not None), default=math.inf) for job in instance.jobs]
+    order = sorted(range(table.num_jobs), key=lambda j: (instance.jobs[j].running is None, due[j], j))
+    if not occupancy.recreate(table.after_predecessors(order)):
+        return None
+    runs = occupancy.row >= 0
+    return int((occupancy.slot[runs] + table.rows.duration[occupancy.row[runs]]).max(initial=1))
 
 
 def _not_too_many(num_slots: int) -> int:

@@ -14,8 +14,7 @@ from models.starts import all_starts
 from planner.engines import interrupts
 from planner.engines.assemble import plan_of
 from planner.engines.base import Limits, Solution, Status
-from planner.engines.exact import solve_exactly
-from planner.engines.fallback import solve_by_list, use_what_time_is_left
+from planner.engines.fast.engine import Fast
 from planner.engines.search import ProvenInfeasible, Search
 from planner.horizon import num_slots_of
 
@@ -23,6 +22,8 @@ ENGINES = ("auto", "exact", "fast")
 
 # Beyond this many starts the Pyomo model takes longer to build than people wait; `auto` then stays with the list.
 MOST_STARTS = 400_000
+# Moves of the fast engine before the exact one, a job and in all.
+FIRST_MOVES, MOST_FIRST_MOVES = 30, 3000
 
 
 def versions() -> dict[str, str]:
@@ -51,11 +52,14 @@ def _solve(instance: Instance, engine: str, limits: Limits) -> Solution:
     starts = all_starts(instance, num_slots_of(instance))
     search = Search(starts, limits, begun)
     try:
-        solve_by_list(search)
-        if engine == "exact" or (engine == "auto" and starts.num_starts <= MOST_STARTS):
+        fast = Fast(search)
+        then_exact = engine == "exact" or (engine == "auto" and starts.num_starts <= MOST_STARTS)
+        fast.solve(moves=min(MOST_FIRST_MOVES, FIRST_MOVES * len(instance.jobs)) if then_exact else None)
+        if then_exact and not search.is_over():
+            from planner.engines.exact import solve_exactly  # Pyomo takes a second to import
+
             solve_exactly(search)
-        if engine != "fast":
-            use_what_time_is_left(search)
+            fast.resume()
     except KeyboardInterrupt:
         if search.schedule is None:
             raise

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
 from models.check.report import QUANTITY_RELATIVE, SLOT_ROUNDING, Violation, as_float, label, show, violation
-from models.domain.entities import Dataset, Job, Link, Pool, Site
+from models.domain.entities import Dataset, Job, Link, Pool, Site, Throughput
 from models.domain.instance import Instance
 from models.domain.plan import NodeOn, Plan, Run, Segment
 
@@ -106,6 +106,8 @@ class Facts:
     datasets: dict[str, Dataset] = field(default_factory=dict)
     jobs: dict[str, Job] = field(default_factory=dict)
     links: dict[tuple[str, str], Link] = field(default_factory=dict)
+    speeds: dict[str, list[Throughput]] = field(default_factory=dict)
+    """Throughputs of each model."""
     running_on: set[tuple[str, int]] = field(default_factory=set)
     """(pool, node) of every running job."""
     num_slots: int = 0
@@ -155,6 +157,8 @@ def read(instance: Instance, plan: Plan) -> Facts:
     facts.datasets = {dataset.id: dataset for dataset in instance.datasets}
     facts.jobs = {job.id: job for job in instance.jobs}
     facts.links = {(link.source, link.target): link for link in instance.network}
+    for row in instance.throughputs:
+        facts.speeds.setdefault(row.model, []).append(row)
     running = [job.running for job in instance.jobs if job.running is not None]
     facts.running_on = {(there.pool, place.node) for there in running for place in there.places}
     facts.num_slots = stated_slots(facts) or max(0, min(plan.num_slots, last_slot(facts)))
@@ -188,34 +192,31 @@ def instant_s(facts: Facts, text: str) -> float | None:
         return None
 
 
-def ways_of(instance: Instance, job: Job) -> dict[str, Way]:
-    """The entries of a job by name; a name is the entry's id, or made such as 2xA100, 0.25xT4, 3xpoolname."""
-    ways = [
-        Way(
-            name=entry.id or _made_name(entry.gpus, entry.share, entry.pool or entry.gpu or ""),
-            pool=entry.pool, gpu=entry.gpu, gpus=entry.gpus, share=entry.share or 0.0,
-            duration_s=entry.duration * (entry.slowdown if entry.gpus is None else 1.0),
-            rate_mb_s=entry.read_rate,
-            memory_gb=entry.memory or job.memory or 0.0,
-            cpu_cores=entry.cpu_cores or job.cpu_cores or 0,
-            ram_gb=entry.ram or job.ram or 0.0,
-        )
-        for entry in job.modes
-    ]  # fmt: skip
-    ways += [
-        Way(
-            name=_made_name(row.gpus, row.share, row.gpu),
-            pool=None, gpu=row.gpu, gpus=row.gpus, share=row.share or 0.0,
-            duration_s=(job.samples or 0.0) / row.samples_per_s,
-            rate_mb_s=row.samples_per_s * (job.sample_size or 0.0) * 1000.0,
-            memory_gb=row.memory or job.memory or 0.0,
-            cpu_cores=job.cpu_cores or 0,
-            ram_gb=job.ram or 0.0,
-        )
-        for row in instance.throughputs
-        if job.model is not None and row.model == job.model
-    ]  # fmt: skip
-    return {way.name: way for way in reversed(ways)}
+def way_of(facts: Facts, job: Job, name: str) -> Way | None:
+    """The first entry of a job of a name; a name is the entry's id, or made such as 2xA100, 0.25xT4, 3xpoolname."""
+    for entry in job.modes:
+        if name == (entry.id or _made_name(entry.gpus, entry.share, entry.pool or entry.gpu or "")):
+            return Way(
+                name=name,
+                pool=entry.pool, gpu=entry.gpu, gpus=entry.gpus, share=entry.share or 0.0,
+                duration_s=entry.duration * (entry.slowdown if entry.gpus is None else 1.0),
+                rate_mb_s=entry.read_rate,
+                memory_gb=entry.memory or job.memory or 0.0,
+                cpu_cores=entry.cpu_cores or job.cpu_cores or 0,
+                ram_gb=entry.ram or job.ram or 0.0,
+            )  # fmt: skip
+    for row in facts.speeds.get(job.model, ()) if job.model is not None else ():
+        if name == _made_name(row.gpus, row.share, row.gpu):
+            return Way(
+                name=name,
+                pool=None, gpu=row.gpu, gpus=row.gpus, share=row.share or 0.0,
+                duration_s=(job.samples or 0.0) / row.samples_per_s,
+                rate_mb_s=row.samples_per_s * (job.sample_size or 0.0) * 1000.0,
+                memory_gb=row.memory or job.memory or 0.0,
+                cpu_cores=job.cpu_cores or 0,
+                ram_gb=job.ram or 0.0,
+            )  # fmt: skip
+    return None
 
 
 def _made_name(gpus: int | None, share: float | None, what: str) -> str:
@@ -244,7 +245,7 @@ def _read_run(facts: Facts, index: int, run: Run) -> Use | Violation:
     pool = facts.pools.get(segment.pool)
     if pool is None:
         return violation("unknown-pool", where, f"the instance has no pool {label(segment.pool)}")
-    way = ways_of(facts.instance, job).get(segment.mode)
+    way = way_of(facts, job, segment.mode)
     if way is None:
         return violation("unknown-mode", where, f"it has no mode {label(segment.mode)}")
     if not way.is_offered_in(pool):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from models.check.facts import Facts, On, Use
 from models.check.report import Violation, is_above, show, violation
@@ -158,9 +158,12 @@ def intervals_of_a_node_do_not_overlap(facts: Facts) -> Iterator[Violation]:
 
 def nodes_are_on_only_when_available(facts: Facts) -> Iterator[Violation]:
     """No slot of a node-on interval is overlapped by a window in which the node is unavailable."""
+    windows = {
+        pool.id: [(window, _concerned(window, pool)) for window in pool.unavailable] for pool in facts.pools.values()
+    }
     for on in facts.on:
-        for window in on.pool.unavailable:
-            if not _concerns(window, on.pool, on.claim.node):
+        for window, nodes in windows[on.pool.id]:
+            if on.claim.node not in nodes:
                 continue
             first, last = facts.slots_down(window.since), facts.slots_up(window.until)
             if shared := _covered([(first, last)], on.start, on.end):
@@ -168,8 +171,8 @@ def nodes_are_on_only_when_available(facts: Facts) -> Iterator[Violation]:
                 yield violation("node-unavailable", on.where, message, shared)
 
 
-def _concerns(window: Unavailable, pool: Pool, node: int) -> bool:
+def _concerned(window: Unavailable, pool: Pool) -> Collection[int]:
     """A list names nodes; a number means those with the highest indices; neither means all."""
     if isinstance(window.nodes, tuple):
-        return node in window.nodes
-    return window.nodes is None or node >= pool.nodes - window.nodes
+        return frozenset(window.nodes)
+    return range(0 if window.nodes is None else pool.nodes - window.nodes, pool.nodes)

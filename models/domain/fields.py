@@ -17,6 +17,9 @@ from models import units
 # No line breaks, no control characters of either set, none that turn the writing direction, no lone surrogates (they
 # cannot be written as UTF-8), no space at an end.
 _ID = re.compile(r"(?!\s)[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]+(?<!\s)")
+_WHOLE = re.compile(r"\s*[+-]?\d{1,9}\s*")
+_PLAIN_NUMBER = re.compile(rf"\s*{units.NUMBER}\s*")
+_DATE = re.compile(r"\s*\d{4}-\d{2}-\d{2}")
 _SMALLEST = 1e-12
 _LONGEST_TIME = 100 * 365.25 * 86400
 _LARGEST_NUMBER = 1e18
@@ -98,7 +101,7 @@ def _read_int(value: object) -> object:
     if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
         raise ValueError("is not a whole number")
     if isinstance(value, str):
-        if not re.fullmatch(r"\s*[+-]?\d{1,9}\s*", value):
+        if not _WHOLE.fullmatch(value):
             raise ValueError("is not a whole number")
         return int(value)
     return value
@@ -120,7 +123,7 @@ PositiveCount = _count(1)
 def _read_number(value: object) -> float:
     if isinstance(value, bool):
         raise ValueError("is true or false where a number belongs")
-    if isinstance(value, str) and len(value) <= 100 and re.fullmatch(rf"\s*{units.NUMBER}\s*", value):
+    if isinstance(value, str) and len(value) <= 100 and _PLAIN_NUMBER.fullmatch(value):
         value = float(value)
     if not isinstance(value, int | float):
         raise ValueError("is not a number")
@@ -164,7 +167,7 @@ def parse_instant(text: str, start: datetime) -> float:
 
 
 def _read_time(value: object, info: ValidationInfo) -> float:
-    if isinstance(value, str) and re.match(r"\s*\d{4}-\d{2}-\d{2}", value):
+    if isinstance(value, str) and _DATE.match(value):
         start = _context(info, "start")
         if start is None:
             raise ValueError(NO_START)

@@ -16,6 +16,7 @@ from models.domain.rules import SECTIONS, Draft, check_rules
 from models.errors import InvalidInput
 
 FORMAT: Literal["burstplan/1"] = "burstplan/1"
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def _read_start(value: object) -> object:
@@ -122,7 +123,24 @@ class Instance(Head):
 
 
 def content_hash(instance: Instance) -> str:
-    """SHA-256 of the canonical JSON of an instance (name left out: it is a label)."""
-    document: dict[str, Any] = instance.model_dump(mode="json", exclude={"name"})
-    text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    """SHA-256 of the canonical JSON of an instance (name left out: it is a label).
+
+    Taken record by record: the text of a large instance is many times its size in memory.
+    """
+    head = instance.model_dump(mode="json", exclude={"name", *SECTIONS})
+    digest = hashlib.sha256()
+    for k, field in enumerate(sorted((*head, *SECTIONS))):
+        digest.update(f'{"," if k else "{"}"{field}":'.encode())
+        if field in SECTIONS:
+            digest.update(b"[")
+            for i, record in enumerate(getattr(instance, field)):
+                digest.update((b"," if i else b"") + _canonical(record.model_dump(mode="json")))
+            digest.update(b"]")
+        else:
+            digest.update(_canonical(head[field]))
+    digest.update(b"}")
+    return digest.hexdigest()
+
+
+def _canonical(value: Any) -> bytes:
+    return _ENCODER.encode(value).encode()

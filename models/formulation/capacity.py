@@ -12,7 +12,7 @@ def declare_nodes(model: pyo.ConcreteModel, context: Context) -> None:
     r"""n[p,t] in {0..N[p,t]} for p in POOL, t in SLOT: nodes of pool p that can be used in slot t, on and booted"""
     used = [p for p, rows in enumerate(context.rows_of_pool) if rows]
     model.POOL = pyo.Set(initialize=used, ordered=True)
-    counts = {p: context.pools[p].available.sum(axis=0).tolist() for p in used}
+    counts = {p: context.pools[p].num_available for p in used}
     model.n = pyo.Var(model.POOL, model.SLOT, domain=pyo.NonNegativeIntegers, bounds=lambda _, p, t: (0, counts[p][t]))
 
 

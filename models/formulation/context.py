@@ -34,13 +34,30 @@ class PoolGrid:
     pool: Pool
     block: int
     boot: int
-    available: np.ndarray
-    """Per node and slot, shape (nodes, T)."""
-    usable: np.ndarray
-    """Available and booted, shape (nodes, T)."""
-    on_at_start: np.ndarray
+    kinds: grid.NodeKinds
     price: np.ndarray
     """Money for a node in each slot, shape (T + block,)."""
+
+    @cached_property
+    def available(self) -> np.ndarray:
+        """Per node and slot, shape (nodes, T); for pools whose nodes have an index, which are small."""
+        return self.kinds.available[self.kinds.kind]
+
+    @cached_property
+    def usable(self) -> np.ndarray:
+        """Available and booted, shape (nodes, T)."""
+        return self.kinds.usable[self.kinds.kind]
+
+    @cached_property
+    def on_at_start(self) -> np.ndarray:
+        """Per node, shape (nodes,)."""
+        return self.kinds.warm[self.kinds.kind]
+
+    @cached_property
+    def num_available(self) -> list[int]:
+        """Nodes that are available in each slot."""
+        counts: list[int] = (self.kinds.number @ self.kinds.available).tolist()
+        return counts
 
     @property
     def is_plain(self) -> bool:
@@ -89,9 +106,7 @@ class Context:
                 pool=pool,
                 block=grid.block_slots(self.instance, pool),
                 boot=grid.boot_slots(self.instance, pool),
-                available=grid.available(self.instance, pool, self.num_slots),
-                usable=grid.usable(self.instance, pool, self.num_slots),
-                on_at_start=grid.on_at_start(self.instance, pool),
+                kinds=grid.node_kinds(self.instance, pool, self.num_slots),
                 price=grid.node_prices(self.instance, pool, self.num_slots),
             )
             for pool in self.instance.pools

@@ -43,7 +43,7 @@ def booting_nodes_are_available(model: pyo.ConcreteModel, context: Context) -> N
     rules = {}
     for p in model.BLOCK:
         grid = context.pools[p]
-        counts = grid.available.sum(axis=0).tolist()
+        counts = grid.num_available
         for t in model.SLOT if grid.boot else ():
             booting = [model.u[p, s] for s in range(max(0, t - grid.boot + 1), t + 1)]
             rules[p, t] = linear([1.0] * (1 + len(booting)), [model.n[p, t], *booting]) <= counts[t]

@@ -38,13 +38,16 @@ def check(instance: InstancePath, plan: PlanPath, as_json: AsJson = False) -> No
         else:
             from rich.text import Text
 
+            from planner.report.gantt import ROWS_SHOWN
             from planner.report.tables import recomputed_table, violation_table
 
             page = output.canvas()
             if report.ok:
                 output.show([Text("the plan passes: no violations", style="green"), Text("")])
             else:
-                output.show([violation_table(report, page), Text("")])
+                more = len(report.violations) - ROWS_SHOWN
+                rest = f"and {more:,} more; --json lists them all\n" if more > 0 else ""
+                output.show([violation_table(report, page, ROWS_SHOWN), Text(rest)])
             scope = (
                 "Feasibility and every cost were recomputed from the instance. The dual bound is the engine's claim: "
                 "it is compared with the cost, not proven again."

@@ -13,7 +13,7 @@ from planner.cli.options import Force, InstanceOut, Seed, examples
 
 EPILOG = examples(
     "planner generate mixed --jobs 50 --nodes 40 --out mixed-50.yaml",
-    "planner generate contended --jobs 500 --nodes 300 --load 1.2 --seed 7 --out big/",
+    "planner generate busy --jobs 500 --nodes 300 --load 1.1 --no-storage --seed 7 --out big/",
 )
 
 
@@ -23,6 +23,9 @@ class Family(StrEnum):
     MIXED = "mixed"
     COMPUTE = "compute"
     CONTENDED = "contended"
+    BUSY = "busy"
+    HEADLINE = "headline"
+    SCALE = "scale"
 
 
 def generate(
@@ -30,7 +33,8 @@ def generate(
         Family,
         typer.Argument(
             help="mixed: datasets, storage, cloud pools; compute: the same without storage; contended: too "
-            "much work for the owned nodes.",
+            "much work for the owned nodes; busy: owned pools full for hours, jobs burst and are late beyond a load "
+            "of 1; headline: few wide jobs for hundreds of nodes; scale: as busy, for thousands of jobs.",
             show_default=False,
         ),
     ],
@@ -45,6 +49,14 @@ def generate(
             show_default=False,
         ),
     ] = None,
+    storage: Annotated[
+        bool | None,
+        typer.Option(
+            "--storage/--no-storage",
+            help="Jobs read datasets, and bandwidth and cache cost money; the family's own if left out.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Seed = 0,
     force: Force = False,
 ) -> None:
@@ -53,6 +65,6 @@ def generate(
         from planner.generate import generate as make
         from planner.io.instances import write_instance
 
-        instance = make(family.value, jobs, nodes, load, seed)
+        instance = make(family.value, jobs, nodes, load, seed, storage)
         write_instance(instance, out, force)
         output.wrote(instance, out)

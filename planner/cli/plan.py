@@ -27,6 +27,7 @@ EPILOG = examples(
     "planner plan instances/quickstart.yaml",
     "planner plan tonight.yaml --out plans/tonight",
     "planner plan tonight.yaml --engine exact --time-limit 10m --gap 1%",
+    "planner plan tonight.yaml --engine fast --work-limit 20000 --out plans/tonight",
     "planner plan tonight.yaml --json --quiet > tonight.json",
 )
 
@@ -76,16 +77,31 @@ def plan(
     engine: Annotated[
         Engine,
         typer.Option(
-            help="exact: the whole model; fast: list scheduling improved by ruin and recreate; auto: both, within "
-            "the time limit."
+            help="fast: prices and search, for any size; exact: the whole model in HiGHS, from the fast engine's plan; "
+            "auto: fast, then exact where the model is small enough."
         ),
     ] = Engine.AUTO,
     time_limit: Annotated[
-        str, typer.Option(metavar="TIME", help="When to stop, in seconds or as 90s, 10m; none: no limit.")
-    ] = "60",
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="When to stop, in seconds or as 90s, 10m; none: no limit. [default: 60, or none with --work-limit]",
+            show_default=False,
+        ),
+    ] = None,
     gap: Annotated[
         str, typer.Option(metavar="GAP", help="Proven gap at which to stop, such as 0.01 or 1%.")
     ] = "0.0001",
+    work_limit: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Moves of the fast engine's search; with it and no time limit stated, the same inputs give the same "
+            "plan, byte for byte, on any machine.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Seed = 0,
     threads: Annotated[int, typer.Option(min=1, max=1024, metavar="N", help="Threads to use.")] = 2,
     out: Annotated[
@@ -99,7 +115,8 @@ def plan(
     Ctrl-C stops early: the best plan so far is written and the exit code is 130.
     """
     limits = {
-        "time_limit_s": parse_time_limit(time_limit),
+        "time_limit_s": parse_time_limit(time_limit or ("60" if work_limit is None else "none")),
+        "work": work_limit,
         "gap": parse_gap(gap),
         "seed": seed,
         "threads": threads,

@@ -40,6 +40,9 @@ def show(
         ),
     ] = None,
     by: Annotated[By, typer.Option(help="What a row of the chart stands for.")] = By.POOL,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Draw every row; without it charts and tables end after 500.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show a plan: certificate, cost by term, a chart over time, jobs, nodes, storage."""
@@ -48,6 +51,7 @@ def show(
         from planner.io.instances import read_instance
         from planner.io.plans import read_plan
         from planner.report.facts import Facts, damage
+        from planner.report.gantt import ROWS_SHOWN
         from planner.report.summary import details
 
         made = read_plan(plan)
@@ -74,4 +78,4 @@ def show(
             content = made.model_dump(mode="json")
             output.document(facts.document() | {key: content[key] for key in content if key not in facts.document()})
         else:
-            output.show(details(facts, output.canvas(), by.value))
+            output.show(details(facts, output.canvas(), by.value, None if everything else ROWS_SHOWN))

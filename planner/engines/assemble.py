@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
@@ -20,7 +22,6 @@ from models.domain import (
     relative_gap,
 )
 from models.errors import Defect
-from models.rentals import cheapest_intervals
 from models.starts import Row
 from planner.engines.base import Status
 from planner.engines.schedule import Schedule, Step
@@ -62,10 +63,8 @@ def cost_of(schedule: Schedule) -> Costed:
     costs = dict.fromkeys(COST_TERMS, 0.0)
     parts: dict[str, list[float]] = defaultdict(list)
     for step in schedule.chosen.values():
-        row = schedule.starts.rows[step.row]
-        k = int(row.slots.searchsorted(step.slot))
-        for name, values in row.terms.items():
-            parts[name].append(float(values[k]))
+        for name, value in schedule.terms(step).items():
+            parts[name].append(value)
     for j, job in enumerate(instance.jobs):
         if j not in schedule.chosen:
             parts["rejection"].append(math.nan if job.reject_cost is None else job.reject_cost)
@@ -79,24 +78,21 @@ def cost_of(schedule: Schedule) -> Costed:
 
 
 def _nodes_on(schedule: Schedule) -> tuple[NodeOn, ...]:
-    found = []
-    for timeline in schedule.pools:
-        for node in range(timeline.pool.nodes):
-            if not timeline.count[node]:
-                continue
-            for begin, end in cheapest_intervals(timeline.rules, node, timeline.busy(node)):
-                found.append(
-                    NodeOn(
-                        pool=timeline.pool.id,
-                        node=node,
-                        start_slot=begin,
-                        end_slot=end,
-                        start=schedule.instance.instant(begin),
-                        end=schedule.instance.instant(end),
-                        cost=timeline.rules.cost(begin, end),
-                    )
-                )
-    return tuple(found)
+    instant = cache(schedule.instance.instant)
+    return tuple(
+        NodeOn(
+            pool=timeline.pool.id,
+            node=node,
+            start_slot=begin,
+            end_slot=end,
+            start=instant(begin),
+            end=instant(end),
+            cost=timeline.rules.cost(begin, end),
+        )
+        for timeline in schedule.pools
+        for node in sorted(timeline.on)
+        for begin, end in timeline.on[node]
+    )
 
 
 def _storage(
@@ -107,13 +103,12 @@ def _storage(
     for s, storage in enumerate(schedule.storage):
         site = storage.site
         # Peaks are recounted: sums that were added to and taken from drift in their last digits.
-        used = [0.0] * schedule.num_slots
+        used = np.zeros(schedule.num_slots)
         for step in sorted(schedule.chosen.values(), key=lambda step: step.row):
             row = schedule.starts.rows[step.row]
             if row.site == s and row.link_rate > 0:
-                for t in range(step.slot, step.slot + row.duration):
-                    used[t] += row.link_rate
-        peak = max(used, default=0.0)
+                used[step.slot : step.slot + row.duration] += row.link_rate
+        peak = float(used.max(initial=0.0))
         if peak > 0:
             peak = min(peak, storage.cap)
             bandwidth.append(Bandwidth(site=site.id, mb_s=peak))
@@ -131,13 +126,15 @@ def assign_gpus(schedule: Schedule) -> dict[int, tuple[Place, ...]]:
     """GPU indices for every run. On each node, items in order of their begin take the lowest GPUs that are free; since
     no more GPUs are asked for at once than there are, they never run out. Kept runs have theirs, and begin first."""
     places: dict[int, list[Place]] = defaultdict(list)
-    for timeline in schedule.pools:
+    in_pool: dict[int, list[int]] = defaultdict(list)
+    for j, step in schedule.chosen.items():
+        in_pool[schedule.starts.rows[step.row].pool].append(j)
+    for p, timeline in enumerate(schedule.pools):
         on_node: dict[int, list[_Item]] = defaultdict(list)
         shared: dict[tuple[int, int], list[tuple[int, Step]]] = defaultdict(list)
-        for j, step in schedule.chosen.items():
+        for j in in_pool[p]:
+            step = schedule.chosen[j]
             row = schedule.starts.rows[step.row]
-            if schedule.pools[row.pool] is not timeline:
-                continue
             if timeline.shares_gpu(row.mode):
                 shared[step.spot[0], step.spot[1]].append((j, step))
                 continue
@@ -208,6 +205,7 @@ def plan_of(
         dual_bound = costed.cost
     if dual_bound is not None:
         dual_bound = max(0.0, dual_bound)  # no term of the cost is negative
+    instant = cache(instance.instant)
     rejected = tuple(job.id for j, job in enumerate(instance.jobs) if j not in schedule.chosen)
     return Plan(
         instance=instance.name,
@@ -225,7 +223,7 @@ def plan_of(
         dual_bound=dual_bound,
         gap=relative_gap(costed.cost, dual_bound),
         packing_cost=packing_cost,
-        runs=tuple(_run(schedule, j, places[j]) for j in sorted(schedule.chosen)),
+        runs=tuple(_run(schedule, j, places[j], instant) for j in sorted(schedule.chosen)),
         rejected=rejected,
         nodes_on=costed.nodes_on,
         cached=costed.cached,
@@ -233,7 +231,7 @@ def plan_of(
     )
 
 
-def _run(schedule: Schedule, j: int, places: tuple[Place, ...]) -> Run:
+def _run(schedule: Schedule, j: int, places: tuple[Place, ...], instant: Callable[[int], str]) -> Run:
     instance = schedule.instance
     job, step = instance.jobs[j], schedule.chosen[j]
     row = schedule.starts.rows[step.row]
@@ -246,11 +244,11 @@ def _run(schedule: Schedule, j: int, places: tuple[Place, ...]) -> Run:
         cached=row.cached,
         start_slot=step.slot,
         end_slot=end,
-        start=instance.instant(step.slot),
-        end=instance.instant(end),
+        start=instant(step.slot),
+        end=instant(end),
         places=places,
         slices=row.mode.slices if row.mode.is_small else pool.slices_per_gpu,
         kept=row.kept,
     )
     tardiness_h = late_s / 3600.0 if late_s > 1e-9 * instance.slot else 0.0
-    return Run(job=job.id, segments=(segment,), completion=instance.instant(end), tardiness_h=tardiness_h)
+    return Run(job=job.id, segments=(segment,), completion=instant(end), tardiness_h=tardiness_h)

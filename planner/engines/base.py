@@ -26,6 +26,8 @@ class Limits:
     """When to stop, and what may differ between runs."""
 
     time_limit_s: float | None = 60.0
+    work: int | None = None
+    """Moves of the fast engine's search; with it and no time limit a run repeats byte for byte."""
     gap: float = 1e-4
     seed: int = 0
     threads: int = 2

@@ -134,19 +134,14 @@ def _start_values(model: Any, starts: Starts, schedule: Schedule | None) -> dict
     """The known plan as start values of x; HiGHS completes the rest."""
     if schedule is None:
         return None
-    key = {_identity(starts, r): r for r in range(len(starts.rows))}
+    key = {starts.identity(r): r for r in range(len(starts.rows))}
     values = {id(variable): 0.0 for variable in model.x.values()}
     for step in schedule.chosen.values():
-        r = key.get(_identity(schedule.starts, step.row))
+        r = key.get(schedule.starts.identity(step.row))
         if r is None or (r, step.slot) not in model.START:
             return None
         values[id(model.x[r, step.slot])] = 1.0
     return values
-
-
-def _identity(starts: Starts, r: int) -> tuple[object, ...]:
-    row = starts.rows[r]
-    return (row.job, row.mode, row.level, row.kept)
 
 
 def _place_answer(search: Search, starts: Starts, model: Any, answer: Answer) -> set[int]:

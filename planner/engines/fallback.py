@@ -16,9 +16,6 @@ from planner.engines.search import ProvenInfeasible, Search
 # Iterations of ruin and recreate after each way to a schedule: a few seconds at 50 jobs on 300 nodes.
 ITERATIONS = 300
 ITERATIONS_PER_JOB = 6
-# And in the time that is left when all else is done.
-LAST_ITERATIONS = 3000
-LAST_ITERATIONS_PER_JOB = 60
 
 
 def solve_by_list(search: Search) -> None:
@@ -47,20 +44,6 @@ def improve_on_nodes(search: Search, schedule: Schedule, engine: str) -> None:
     schedule = schedule.copy()  # what was offered stays whole if this is interrupted
     Ruin(schedule, search.limits.seed).run(iterations, deadline=deadline)
     search.offer(schedule, engine)
-
-
-def use_what_time_is_left(search: Search) -> None:
-    """Ruin and recreate from the best plan, where its gap is not proven."""
-    left = search.left_s()
-    if search.schedule is None or search.is_proven() or search.interrupted or (left is not None and left <= 0):
-        return
-    search.report("improving")
-    deadline = None if left is None else time.monotonic() + left
-    iterations = min(LAST_ITERATIONS, LAST_ITERATIONS_PER_JOB * len(search.starts.instance.jobs))
-    schedule = search.schedule.copy()
-    Ruin(schedule, search.limits.seed + 1).run(iterations, deadline=deadline)
-    search.offer(schedule, search.engine)
-    search.report("improving")
 
 
 def has_impossible_job(starts: Starts) -> bool:

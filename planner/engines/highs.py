@@ -14,15 +14,16 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import highspy
 import numpy as np
-import pyomo.environ as pyo
-from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
 from models.errors import Defect
 from planner.engines import interrupts
+
+if TYPE_CHECKING:
+    import pyomo.environ as pyo
 
 # Objectives of HiGHS and of the recount differ in their last digits, by up to about 1e-6 of the value.
 OBJECTIVE_TOLERANCE = 1e-5
@@ -53,6 +54,9 @@ class Compiled:
     """A Pyomo model as arrays, and the way back to its variables."""
 
     def __init__(self, model: pyo.ConcreteModel):
+        # Here, since not all who need HiGHS have a model of Pyomo, which takes a second to import.
+        from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
+
         form = LinearStandardFormCompiler().write(model, mixed_form=True)
         self.model = model  # keeps the variables alive, whose ids are the keys of answers
         self.columns = list(form.columns)
@@ -98,7 +102,7 @@ class Compiled:
                 else Answer("infeasible", None, None, None)
             )
         begun = time.monotonic()
-        highs = _new_highs()
+        highs = new_highs()
         options: dict[str, object] = {
             "mip_rel_gap": gap,
             "mip_abs_gap": 1e-9,
@@ -220,7 +224,7 @@ class Compiled:
         return Answer(outcome, known, objective, bound, reduced)
 
 
-def _new_highs() -> Any:
+def new_highs() -> Any:
     """A solver. The first one of a process prints its licence line on the C library's stdout before any option can
     forbid it, which would spoil `--json`; it is sent nowhere."""
     with _nothing_on_stdout():

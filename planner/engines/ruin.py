@@ -13,9 +13,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable
 
-import networkx
-
-from models.precedence import precedence_graph
+from models.precedence import descendants, precedence_graph, topological_order
 from planner.engines import interrupts
 from planner.engines.assemble import cost_of
 from planner.engines.policies.listing import ORDERS, insert
@@ -37,7 +35,7 @@ class Ruin:
         self.schedule = schedule
         self.random = random.Random(seed)
         self.graph = precedence_graph(schedule.instance)
-        self.topological = {j: k for k, j in enumerate(networkx.lexicographical_topological_sort(self.graph))}
+        self.topological = {j: k for k, j in enumerate(topological_order(schedule.instance))}
         self.orders = [
             {j: order(schedule.starts, j) for j in range(len(schedule.instance.jobs))} for order in ORDERS.values()
         ]
@@ -102,7 +100,7 @@ class Ruin:
         chosen = [j for j in near if j == seed or self.random.random() < 0.7][:count]
         found = set(chosen)
         for j in chosen:
-            found |= networkx.descendants(self.graph, j)
+            found |= descendants(self.graph, j)
         return sorted(found)
 
     def _choose_storage(self) -> list[int]:
@@ -132,7 +130,7 @@ class Ruin:
             chosen = {j for j, row in rows.items() if row.site == s and row.link_rate > 0}
         found = set(self.random.sample(sorted(chosen), min(len(chosen), 2 * MOST)))
         for j in list(found):
-            found |= networkx.descendants(self.graph, j)
+            found |= descendants(self.graph, j)
         return sorted(found)
 
     def _distance(self, a: int, b: int) -> float:

@@ -72,6 +72,7 @@ class Schedule:
             for link in self.instance.network
         }
         self.chosen: dict[int, Step] = {}
+        self._terms: dict[int, tuple[Step, dict[str, float]]] = {}
 
     def copy(self) -> Schedule:
         """Another schedule with the same steps."""
@@ -79,6 +80,15 @@ class Schedule:
         for j, step in self.chosen.items():
             other.put(j, step)
         return other
+
+    def terms(self, step: Step) -> dict[str, float]:
+        """What a start costs by itself, by term; kept until its job takes another step."""
+        row = self.starts.rows[step.row]
+        known = self._terms.get(row.job)
+        if known is None or known[0] is not step:
+            one = row.only(row.slots == step.slot)
+            known = self._terms[row.job] = (step, {name: float(values[0]) for name, values in one.terms.items()})
+        return known[1]
 
     def completion(self, j: int) -> int:
         """The slot edge at which a scheduled job completes."""

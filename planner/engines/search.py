@@ -67,6 +67,10 @@ class Search:
         slack = max(min(self.limits.gap, at_most), BOUND_TOLERANCE) * abs(self.cost)
         return self.cost - self.dual_bound <= slack
 
+    def is_over(self) -> bool:
+        """Whether there is nothing left to do, or no time to do it."""
+        return self.is_proven() or self.is_out_of_time() or self.interrupted
+
     def offer(self, schedule: Schedule, engine: str) -> None:
         """Take a schedule if it is the best so far."""
         costed = cost_of(schedule)

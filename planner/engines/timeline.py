@@ -9,6 +9,7 @@ until the end (`assign_gpus` of `placement`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from models.starts import Row
 
 Spot = tuple[int, ...]
 """Nodes of a run; for a share followed by the shared GPU: (node, gpu)."""
+FEWEST_ROWS = 256
+"""Nodes for which there are arrays from the beginning."""
 
 
 def window_any(mask: np.ndarray, slots: np.ndarray, duration: int) -> np.ndarray:
@@ -55,23 +58,39 @@ class PoolTimeline:
     def __init__(self, instance: Instance, p: int, num_slots: int):
         pool = instance.pools[p]
         self.pool, self.num_slots = pool, num_slots
-        self.rules = NodeRules.of(instance, p, num_slots)
-        self.usable = grid.usable(instance, pool, num_slots)
-        shape = (pool.nodes, num_slots)
-        self.whole = np.zeros(shape, dtype=np.int32)
+        self.kinds = grid.node_kinds(instance, pool, num_slots)
+        self.rules = NodeRules.of_kinds(instance, p, num_slots, self.kinds)
         self.sharing = pool.slices_per_gpu > 1
-        per_gpu = (pool.nodes, pool.gpus_per_node if self.sharing else 0, num_slots)
-        self.slices = np.zeros(per_gpu, dtype=np.int32)
-        self.memory = np.zeros(per_gpu)
-        self.cores = np.zeros(shape, dtype=np.int32) if pool.cpu_cores is not None else None
-        self.ram = np.zeros(shape) if pool.ram is not None else None
-        self.paid = np.zeros(shape, dtype=bool)
+        self._make_room(min(pool.nodes, FEWEST_ROWS))
         self.count = np.zeros(pool.nodes, dtype=np.int32)
-        _, self.kind = np.unique(
-            np.column_stack([self.usable, self.rules.available, self.rules.on_at_start]),
-            axis=0,
-            return_inverse=True,
-        )
+        """Runs on each node, shape (nodes,)."""
+        self.on: dict[int, list[tuple[int, int]]] = {}
+        """On-intervals of each node that runs something: the cheapest that cover it."""
+        self._num_shares = 0
+
+    def _make_room(self, num_rows: int) -> None:
+        """Arrays for the first so many nodes; what the nodes of before do is kept."""
+        pool, shape = self.pool, (num_rows, self.num_slots)
+        per_gpu = (num_rows, pool.gpus_per_node if self.sharing else 0, self.num_slots)
+        self.whole = self._larger("whole", shape, _counter(pool.gpus_per_node))
+        """GPUs of each node that are taken whole in each slot, of as many nodes as have been looked at yet."""
+        self.slices = self._larger("slices", per_gpu, _counter(pool.slices_per_gpu))
+        self.memory = self._larger("memory", per_gpu, np.float64)
+        self.cores = None if pool.cpu_cores is None else self._larger("cores", shape, _counter(pool.cpu_cores))
+        self.ram = None if pool.ram is None else self._larger("ram", shape, np.float64)
+        self.paid = self._larger("paid", shape, np.bool_)
+
+    def _larger(self, name: str, shape: tuple[int, ...], dtype: type[np.generic]) -> np.ndarray:
+        made = np.zeros(shape, dtype=dtype)
+        before = getattr(self, name, None)
+        if before is not None:
+            made[: len(before)] = before
+        return made
+
+    def _reach(self, node: int) -> None:
+        """See to it that the arrays have a row for a node: of a large quota most nodes are never looked at."""
+        if node >= len(self.whole):
+            self._make_room(min(self.pool.nodes, max(node + 1, 2 * len(self.whole))))
 
     def shares_gpu(self, mode: Mode) -> bool:
         """Whether a run takes slices of one GPU; where GPUs are not sliced a share takes a whole one."""
@@ -88,30 +107,37 @@ class PoolTimeline:
     def _candidates(self, number: int) -> np.ndarray:
         """Nodes worth looking at: those in use, and of each kind of empty node as many as a run takes."""
         used = np.flatnonzero(self.count)
-        empty = np.flatnonzero(self.count == 0)
-        first: list[int] = []
-        for kind in np.unique(self.kind[empty]):
-            first += empty[self.kind[empty] == kind][:number].tolist()
-        return np.sort(np.concatenate([used, np.array(first, dtype=int)])).astype(int)
+        first = [self._first_empty(kind, number) for kind in range(len(self.kinds.number))]
+        return np.sort(np.concatenate([used, *first])).astype(int)
+
+    def _first_empty(self, kind: int, number: int) -> np.ndarray:
+        """The first so many empty nodes of a kind, or all that there are; found without a look at all nodes."""
+        most = 2 * number + len(self.on)
+        while True:
+            found = np.flatnonzero((self.kinds.kind[:most] == kind) & (self.count[:most] == 0))
+            if len(found) >= number or most >= self.pool.nodes:
+                return found[:number]
+            most *= 4
 
     def taken(self, nodes: np.ndarray) -> np.ndarray:
         """GPUs of some nodes that are taken, shape (len(nodes), T)."""
         gpus = self.whole[nodes].astype(np.int32)
-        if self.sharing:
+        if self._num_shares:
             gpus += (self.slices[nodes] > 0).sum(axis=1)
         return gpus
 
     def offer(self, mode: Mode, slots: np.ndarray) -> Offer:
         """The cheapest place for a run in this mode from each of some slots."""
         nodes = self._candidates(mode.num_nodes)
-        blocked = ~self.usable[nodes]
+        self._reach(int(nodes.max(initial=0)))
+        blocked = ~self.kinds.usable[self.kinds.kind[nodes]]
         taken = self.taken(nodes)
         if mode.is_gang:
             blocked |= taken > 0
         elif not mode.is_small or not self.sharing:
             blocked |= taken + max(1, mode.gpus) > self.pool.gpus_per_node
         if not mode.is_gang and self.cores is not None:
-            blocked |= self.cores[nodes] + mode.cpu_cores > (self.pool.cpu_cores or 0)
+            blocked |= self.cores[nodes].astype(np.int32) + mode.cpu_cores > (self.pool.cpu_cores or 0)
         if not mode.is_gang and self.ram is not None:
             blocked |= self.ram[nodes] + mode.ram_gb > (self.pool.ram or 0.0) * (1 + 1e-12)
         cost = self._node_cost(nodes, slots, mode.duration)
@@ -138,7 +164,7 @@ class PoolTimeline:
         cost: np.ndarray,
         order: np.ndarray,
     ) -> Offer:
-        used = self.slices[nodes]
+        used = self.slices[nodes].astype(np.int32)
         blocked = used + mode.slices > self.pool.slices_per_gpu
         if self.pool.gpu_memory is not None:
             blocked |= self.memory[nodes] + mode.memory_gb > self.pool.gpu_memory * (1 + 1e-12)
@@ -163,7 +189,7 @@ class PoolTimeline:
             return cost
         before = np.maximum(slots - 1, 0)
         joined = self.paid[np.ix_(nodes, before)] | self.paid[np.ix_(nodes, slots)]
-        warm = self.rules.on_at_start[nodes][:, None] & (slots == 0)[None, :]
+        warm = self.kinds.warm[self.kinds.kind[nodes]][:, None] & (slots == 0)[None, :]
         boot = np.where(joined | warm, 0, self.rules.boot)
         billed = -(-(duration + boot) // self.rules.block) * self.rules.block - duration
         rest = np.where(joined, 0, billed)
@@ -172,15 +198,17 @@ class PoolTimeline:
     def node_cost(self, row: Row, spot: Spot) -> float:
         """About what a kept run adds to the cost of its nodes."""
         nodes = np.array(self.nodes_of(row.mode, spot))
+        self._reach(int(nodes.max()))
         return float(self._node_cost(nodes, np.zeros(1, dtype=int), row.duration).sum())
 
     def has_room(self, row: Row, spot: Spot) -> bool:
         """Whether a kept run still finds room on its own place: others may have been put there while it was off."""
         mode, window = row.mode, slice(0, row.duration)
         nodes = np.array(self.nodes_of(mode, spot))
+        self._reach(int(nodes.max()))
         taken = self.taken(nodes)[:, window]
         if self.shares_gpu(mode):
-            used = self.slices[spot[0], spot[1], window]
+            used = self.slices[spot[0], spot[1], window].astype(np.int32)
             free = (used + mode.slices <= self.pool.slices_per_gpu) & (
                 (used > 0) | (taken[0] < self.pool.gpus_per_node)
             )
@@ -191,7 +219,8 @@ class PoolTimeline:
             per_node = self.gpus_on_node(mode)
             free = (taken + per_node <= self.pool.gpus_per_node).all(axis=0)
         if self.cores is not None and not mode.is_gang:
-            free &= (self.cores[nodes, window] + mode.cpu_cores <= (self.pool.cpu_cores or 0)).all(axis=0)
+            cores = self.cores[nodes, window].astype(np.int32) + mode.cpu_cores
+            free &= (cores <= (self.pool.cpu_cores or 0)).all(axis=0)
         if self.ram is not None and not mode.is_gang:
             free &= (self.ram[nodes, window] + mode.ram_gb <= (self.pool.ram or 0.0) * (1 + 1e-12)).all(axis=0)
         return bool(free.all())
@@ -200,7 +229,9 @@ class PoolTimeline:
         """Put a run on its nodes, or (sign -1) take it off again."""
         mode, window = row.mode, slice(slot, slot + row.duration)
         nodes = self.nodes_of(mode, spot)
+        self._reach(max(nodes))
         if self.shares_gpu(mode):
+            self._num_shares += sign
             self.slices[spot[0], spot[1], window] += sign * mode.slices
             self.memory[spot[0], spot[1], window] += sign * mode.memory_gb
             if sign < 0 and not self.slices[spot[0], spot[1]].any():
@@ -218,14 +249,26 @@ class PoolTimeline:
 
     def busy(self, node: int) -> np.ndarray:
         """Whether anything runs on a node in each slot, shape (T,)."""
+        if node >= len(self.whole):
+            return np.zeros(self.num_slots, dtype=bool)
         busy = self.whole[node] > 0
-        return busy | (self.slices[node] > 0).any(axis=0) if self.sharing else busy
+        return busy | (self.slices[node] > 0).any(axis=0) if self._num_shares else busy
 
     def _pay(self, node: int) -> None:
+        if not self.count[node]:
+            self.on.pop(node, None)
+            self.paid[node] = False
+            return
         busy = self.busy(node)
+        self.on[node] = cheapest_intervals(self.rules, node, busy)
         if self.rules.is_plain:
             self.paid[node] = busy
             return
         self.paid[node] = False
-        for begin, end in cheapest_intervals(self.rules, node, busy):
+        for begin, end in self.on[node]:
             self.paid[node, begin : self.rules.billed_end(begin, end)] = True
+
+
+def _counter(most: int) -> type[np.signedinteger[Any]]:
+    """The smallest type that counts up to a limit, and to a multiple of it."""
+    return np.int16 if most < 1 << 13 else np.int32

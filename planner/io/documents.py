@@ -16,18 +16,20 @@ import yaml
 from yaml import events
 
 from models.errors import Fault, InvalidInput
-from planner.io.texts import YAML_LIMIT, refuse, show
+from planner.io.texts import MIB, refuse, show
 
 Path = tuple[str | int, ...]
 
 MAX_DEPTH = 40
-MAX_NODES = 3_000_000
+MAX_NODES = 6_000_000
+_MOST_TO_LOCATE = 64 * MIB
 _MAX_FAULTS = 20
 _MAX_DIGITS = 100
 
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the former where PyYAML has libyaml
 _INT = re.compile(r"-?[1-9][0-9]*|0")
 _FLOAT = re.compile(r"-?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_BEGINS_NUMBER = frozenset("-.0123456789")
 _NAMED: dict[str, Any] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE"), True),
@@ -45,7 +47,7 @@ def plain_scalar(text: str) -> Any:
     """
     if text in _NAMED:
         return _NAMED[text]
-    if len(text) > _MAX_DIGITS:
+    if text[0] not in _BEGINS_NUMBER or len(text) > _MAX_DIGITS:
         return text
     if _INT.fullmatch(text):
         return int(text)
@@ -57,8 +59,8 @@ class Document:
     """The content of a file, the line of each entry, and the faults of the document as such."""
 
     value: Any = None
-    lines: dict[int, dict[str | int, int]] = field(default_factory=dict)
-    """By the identity of a list or mapping within `value`: the line of each of its entries."""
+    lines: dict[int, int | list[int]] = field(default_factory=dict)
+    """By the identity of a list or mapping within `value`: the lines of its entries in order, or the one of all."""
     faults: list[Fault] = field(default_factory=list)
 
     def line(self, path: Path) -> int | None:
@@ -66,22 +68,28 @@ class Document:
         found: int | None = None
         value = self.value
         for step in path:
-            found = self.lines.get(id(value), {}).get(step, found)
+            lines = self.lines.get(id(value))
             try:
-                value = value[step]
+                inner = value[step]
             except (LookupError, TypeError):
                 break
+            if isinstance(lines, list):
+                found = lines[step if isinstance(step, int) else list(value).index(step)]
+            elif lines is not None:
+                found = lines
+            value = inner
         return found
 
 
-@dataclass
+@dataclass(slots=True)
 class _Open:
     """A list or mapping that is being built; in a mapping, the name of the field whose value comes next."""
 
     value: Any
-    lines: dict[str | int, int]
+    is_list: bool
     step: str | int | None
     """Where it is in the list or mapping around it."""
+    lines: list[int] = field(default_factory=list)
     key: str | None = None
 
 
@@ -99,7 +107,7 @@ class _Builder:
         steps = [level.step for level in self.stack]
         top = self.stack[-1] if self.stack else None
         if top is not None:
-            steps.append(len(top.value) if isinstance(top.value, list) else top.key)
+            steps.append(len(top.value) if top.is_list else top.key)
         path = tuple(show(step, 60) if isinstance(step, str) else step for step in steps if step is not None)
         path = path[:8]
         self.document.faults.append(Fault(problem, path, value, mend, f"{self.where} line {line}"))
@@ -113,16 +121,15 @@ class _Builder:
     def take(self, event: events.Event) -> None:
         line = event.start_mark.line + 1  # type: ignore[union-attr]  # events of a parser have marks
         if isinstance(event, events.ScalarEvent):
-            self.refuse_extras(event, line)
+            if event.anchor is not None or event.tag is not None:
+                self.refuse_extras(event, line)
             self.scalar(event, line)
-        elif isinstance(event, events.MappingStartEvent):
-            self.refuse_extras(event, line)
-            self.open({}, line)
-        elif isinstance(event, events.SequenceStartEvent):
-            self.refuse_extras(event, line)
-            self.open([], line)
         elif isinstance(event, events.CollectionEndEvent):
-            self.stack.pop()
+            self.close()
+        elif isinstance(event, events.CollectionStartEvent):
+            if event.anchor is not None or event.tag is not None:
+                self.refuse_extras(event, line)
+            self.open([] if isinstance(event, events.SequenceStartEvent) else {}, line)
         elif isinstance(event, events.AliasEvent):
             mend = "write the value where it is used"
             self.fault(line, "is an alias, which is not allowed", mend, f"*{show(event.anchor)}")
@@ -140,27 +147,36 @@ class _Builder:
             self.fault(line, "has a tag, which is not allowed", "remove it", show(event.tag))
 
     def scalar(self, event: events.ScalarEvent, line: int) -> None:
-        top = self.stack[-1] if self.stack else None
-        if top is not None and isinstance(top.value, dict) and top.key is None:
-            top.key = event.value
-            if event.value in top.value:
-                self.fault(line, "is given twice", f"keep this one or the one in line {top.lines[event.value]}")
-            else:
-                top.lines[event.value] = line
-        else:
-            self.add(plain_scalar(event.value) if event.implicit[0] else event.value, line)
+        text = event.value
+        if self.stack:
+            top = self.stack[-1]
+            if top.key is None and not top.is_list:
+                top.key = text
+                if text in top.value:
+                    first = top.lines[list(top.value).index(text)]
+                    self.fault(line, "is given twice", f"keep this one or the one in line {first}")
+                else:
+                    top.lines.append(line)
+                return
+        self.add(plain_scalar(text) if event.implicit[0] else text, line)
 
     def open(self, value: Any, line: int) -> None:
         top = self.stack[-1] if self.stack else None
-        if top is not None and isinstance(top.value, dict) and top.key is None:
+        if top is not None and top.key is None and not top.is_list:
             raise self.stop(line, "is a list or record where a field's name belongs", "check the brackets")
         if len(self.stack) >= MAX_DEPTH:
             raise self.stop(line, f"is nested more than {MAX_DEPTH} deep", "check the brackets; no field is so deep")
-        lines = self.document.lines[id(value)] = {}
-        step = None if top is None else len(top.value) if isinstance(top.value, list) else top.key
-        inner = _Open(value, lines, step)
+        step = None if top is None else len(top.value) if top.is_list else top.key
+        inner = _Open(value, isinstance(value, list), step)
         self.add(value, line)
         self.stack.append(inner)
+
+    def close(self) -> None:
+        done = self.stack.pop()
+        if done.lines:
+            # Most records of a large file are in one line each.
+            is_one_line = done.lines[0] == done.lines[-1]
+            self.document.lines[id(done.value)] = done.lines[0] if is_one_line else done.lines
 
     def add(self, value: Any, line: int) -> None:
         self.num_nodes += 1
@@ -170,8 +186,8 @@ class _Builder:
             self.document.value = value
             return
         top = self.stack[-1]
-        if isinstance(top.value, list):
-            top.lines[len(top.value)] = line
+        if top.is_list:
+            top.lines.append(line)
             top.value.append(value)
         elif top.key is not None:
             top.value.setdefault(top.key, value)  # of two with one name the first; the fault is noted
@@ -256,7 +272,7 @@ def _json_int(digits: str) -> int | str:
 
 def locate_json(text: str, where: str) -> Document | None:
     """The same document with lines, which json does not tell: JSON read as YAML, if it is not too large."""
-    if len(text) > YAML_LIMIT:
+    if len(text) > _MOST_TO_LOCATE:
         return None
     try:
         return load_yaml(text, where)

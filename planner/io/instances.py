@@ -14,8 +14,9 @@ from models.domain.instance import FORMAT, Head, Instance
 from models.domain.rules import Draft, suggest
 from models.errors import Fault, InvalidInput
 from planner.io import faults as faults_module
+from planner.io.collecting import no_collection
 from planner.io.documents import Document, load_json, load_yaml, locate_json, plain_scalar
-from planner.io.drafts import Broken, Drafting
+from planner.io.drafts import RECORDS, Broken, Drafting
 from planner.io.faults import Locate
 from planner.io.faults import Path as FieldPath
 from planner.io.files import CannotWrite, write_folder_whole, write_whole
@@ -24,13 +25,18 @@ from planner.io.tables import TABLES, Table, read_table, table_bytes
 from planner.io.texts import JSON_LIMIT, LIMIT, YAML_LIMIT, read_text, refuse, show
 
 HEAD_FILE = "instance.yaml"
+_PIECE = 500
 _YAML, _JSON = (".yaml", ".yml"), (".json",)
 _ORDER = ("pools", "datasets", "throughputs", "jobs", "modes")
 
 
 def read_instance(path: str | Path) -> Instance:
     """The instance in a file or folder; raises InvalidInput with every fault of every file."""
-    path = Path(path)
+    with no_collection():
+        return _read(Path(path))
+
+
+def _read(path: Path) -> Instance:
     if os.path.isdir(path):
         return _read_folder(path)
     suffix = path.suffix.lower()
@@ -288,8 +294,22 @@ _Dumper.add_representer(str, _Dumper.represent_text)
 
 
 def yaml_bytes(document: dict[str, Any]) -> bytes:
-    """A document as YAML: a line for each innermost record or list."""
-    text = yaml.dump(
-        document, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=1 << 30
+    """A document as YAML: a line for each innermost record or list.
+
+    Long tables are written piece by piece, since PyYAML makes several objects of each word before it writes any.
+    """
+    tables = {name: rows for name in RECORDS if isinstance(rows := document.get(name), list)}
+    long = [name for name, rows in tables.items() if len(rows) > _PIECE]
+    with no_collection():
+        text = "\n" + _yaml({**document, **{name: [] for name in long}})
+        for name in long:
+            before, _, after = text.partition(f"\n{name}: []\n")
+            pieces = [_yaml(document[name][k : k + _PIECE]) for k in range(0, len(document[name]), _PIECE)]
+            text = "".join((before, f"\n{name}:\n", *pieces, after))
+    return text[1:].encode()
+
+
+def _yaml(value: Any) -> str:
+    return str(
+        yaml.dump(value, Dumper=_Dumper, sort_keys=False, default_flow_style=None, allow_unicode=True, width=1 << 30)
     )
-    return str(text).encode()

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from models.domain import COST_TERMS, Instance, Plan
 from models.errors import InvalidInput
+from planner.io.collecting import no_collection
 from planner.io.documents import Document, load_json, locate_json
 from planner.io.faults import Path as FieldPath
 from planner.io.faults import faults_of, placed
@@ -29,7 +30,11 @@ _MEND = "plan files are written by the planner and not meant to be edited; make 
 def read_plan(path: str | Path) -> Plan:
     """The plan in a file, or in the plan.json of a folder; raises InvalidInput with every fault."""
     path = Path(path)
-    path = path / PLAN_FILE if os.path.isdir(path) else path
+    with no_collection():
+        return _read(path / PLAN_FILE if os.path.isdir(path) else path)
+
+
+def _read(path: Path) -> Plan:
     text = read_text(path, LIMIT)
     where = show(str(path), 300)
     document = load_json(text, where)

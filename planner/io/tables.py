@@ -7,6 +7,7 @@ import io
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -110,10 +111,15 @@ class Column:
     owner: type[Entity]
     name: str
 
+    @cached_property
+    def is_text(self) -> bool:
+        """Whether a cell is what it says, and never a list or a record."""
+        return not (shapes.records_in(self.owner, self.name) or shapes.may_be_list(self.owner, self.name))
+
     def read(self, text: str, where: str) -> Any:
         """The plain value of a cell; raises InvalidInput."""
-        is_nested = bool(shapes.records_in(self.owner, self.name))
-        if is_nested or shapes.may_be_list(self.owner, self.name):
+        if not self.is_text:
+            is_nested = bool(shapes.records_in(self.owner, self.name))
             if text[0] in "[{":
                 document = load_json(text, where)
                 if document.faults:
@@ -200,6 +206,9 @@ def _row(table: Table, row: int, cells: list[str], columns: list[Column | None])
         table.fault(row, f"does not have the {len(columns)} cells of the header", mend, f"{len(cells)} cells", index)
     for cell, column in zip(cells, columns, strict=False):
         if not cell or column is None:
+            continue
+        if column.is_text and len(column.steps) == 1:
+            record[column.steps[0]] = cell
             continue
         inner = record
         for step in column.steps[:-1]:

@@ -6,6 +6,7 @@ in "!".
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -194,18 +195,21 @@ def draw_bar(row: Row, axis: Axis, bar: Bar, canvas: Canvas) -> None:
 
 
 def lanes(bars: Sequence[Bar], axis: Axis) -> list[list[Bar]]:
-    """Bars in as few rows as possible so that none covers another as drawn."""
+    """Bars in as few rows as possible so that none covers another as drawn; each in the first row that is free."""
     rows: list[list[Bar]] = []
-    ends: list[int] = []
+    taken: list[tuple[int, int]] = []  # (column at which it is free again, row), as a heap
+    free: list[int] = []
     for bar in sorted(bars, key=lambda bar: (bar.start, -bar.end, bar.text)):
         first, last = axis.span(bar)
-        lane = next((k for k, end in enumerate(ends) if end <= first), None)
-        if lane is None:
-            rows.append([bar])
-            ends.append(last)
-        else:
+        while taken and taken[0][0] <= first:
+            heapq.heappush(free, heapq.heappop(taken)[1])
+        if free:
+            lane = heapq.heappop(free)
             rows[lane].append(bar)
-            ends[lane] = last
+        else:
+            lane = len(rows)
+            rows.append([bar])
+        heapq.heappush(taken, (last, lane))
     return rows
 
 

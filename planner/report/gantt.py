@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Literal
 
@@ -16,10 +16,17 @@ from planner.report.facts import Facts
 from planner.report.text import count, hours, ranges
 
 View = Literal["pool", "node", "job"]
+ROWS_SHOWN = 500
+"""Rows of a chart or table on a page, where not all are asked for: nobody reads on."""
 
 
-def gantt(facts: Facts, canvas: Canvas, view: View = "pool", max_lanes: int | None = None) -> list[Text]:
-    """The chart with its axis and legend; `max_lanes` limits the rows of each pool."""
+def gantt(
+    facts: Facts, canvas: Canvas, view: View = "pool", max_lanes: int | None = None, max_rows: int | None = None
+) -> list[Text]:
+    """The chart with its axis and legend; `max_lanes` limits the rows of each pool, `max_rows` those of the chart.
+
+    What is left out for it is said.
+    """
     plan = facts.plan
     if not plan.runs and not plan.nodes_on:
         return [Text("nothing runs")]
@@ -27,11 +34,11 @@ def gantt(facts: Facts, canvas: Canvas, view: View = "pool", max_lanes: int | No
     axis = Axis(facts.clock, last_slot(plan), max(8, canvas.width - indent))
     lines = axis.lines(canvas, indent)
     if view == "pool":
-        lines += _by_pool(facts, canvas, axis, indent, max_lanes)
+        lines += _by_pool(facts, canvas, axis, indent, max_lanes, max_rows)
     elif view == "node":
-        lines += _by_node(facts, canvas, axis, indent)
+        lines += _by_node(facts, canvas, axis, indent, max_rows)
     else:
-        lines += _by_job(facts, canvas, axis, indent)
+        lines += _by_job(facts, canvas, axis, indent, max_rows)
     return [*lines, *_legend(facts, canvas, axis, view)]
 
 
@@ -85,29 +92,50 @@ def _bar(facts: Facts, run: Run, segment: Segment, text: str, detail: str = "") 
     return Bar(segment.start_slot, segment.end_slot, text, detail, facts.is_late(run) and is_last, is_burst)
 
 
-def _by_pool(facts: Facts, canvas: Canvas, axis: Axis, indent: int, max_lanes: int | None) -> list[Text]:
+def _by_pool(
+    facts: Facts, canvas: Canvas, axis: Axis, indent: int, max_lanes: int | None, max_rows: int | None
+) -> list[Text]:
     lines: list[Text] = []
-    for pool in facts.pools:
-        bars = [
-            _bar(facts, run, segment, run.job)
-            for run in facts.plan.runs
-            for segment in run.segments
-            if segment.pool == pool
-        ]
+    bars: dict[str, list[Bar]] = defaultdict(list)
+    for run in facts.plan.runs:
+        for segment in run.segments:
+            bars[segment.pool].append(_bar(facts, run, segment, run.job))
+    rows_of_pool = [lanes(bars[pool], axis) for pool in facts.pools]
+    shown_of_pool = portions([len(rows) for rows in rows_of_pool], max_rows)
+    is_much = sum(len(rows) for rows in rows_of_pool) > (ROWS_SHOWN if max_rows is None else max_rows)
+    for pool, rows, most in zip(facts.pools, rows_of_pool, shown_of_pool, strict=True):
         load = busy_gpus(facts.plan, pool, axis.num_slots)
         lines += [Text(""), _pool_head(facts, canvas, pool, load)]
         lines.append(strip(load, axis, canvas).text(canvas.crop("busy GPUs", indent - 1) + " "))
-        rows = lanes(bars, axis)
-        shown = rows if max_lanes is None or len(rows) <= max_lanes else rows[: max_lanes - 1]
+        most = most if max_lanes is None else min(most, max_lanes)
+        shown = rows if len(rows) <= most else rows[: most - 1]
         for bars_of_row in shown:
             row = Row(axis.columns)
             for bar in bars_of_row:
                 draw_bar(row, axis, bar, canvas)
             lines.append(row.text(" " * indent))
         hidden = sum(len(bars_of_row) for bars_of_row in rows[len(shown) :])
-        if hidden:
-            lines.append(Text(" " * indent + f"and {count(hidden, 'run')} more; `planner show` draws them all", FAINT))
+        lines += left_out(hidden, "run", indent, is_much=is_much)
     return lines
+
+
+def portions(sizes: Sequence[int], most: int | None) -> list[int]:
+    """How many rows of each part are shown of so many in all: small parts wholly, the others alike."""
+    if most is None or sum(sizes) <= most:
+        return list(sizes)
+    shown = [0] * len(sizes)
+    for rank, k in enumerate(sorted(range(len(sizes)), key=lambda k: (sizes[k], k))):
+        # At least two: the line that says what is left out takes the place of one.
+        shown[k] = min(sizes[k], max(2, (most - sum(shown)) // (len(sizes) - rank)))
+    return shown
+
+
+def left_out(number: int, noun: str, indent: int = 0, *, is_much: bool = True) -> list[Text]:
+    """A line that says how much is not shown, and what shows it; none where there is nothing."""
+    if number <= 0:
+        return []
+    command = "`planner show --all`" if is_much else "`planner show`"
+    return [Text(" " * indent + f"and {count(number, noun)} more; {command} draws them all", FAINT)]
 
 
 def _pool_head(facts: Facts, canvas: Canvas, pool: str, load: list[int]) -> Text:
@@ -128,25 +156,30 @@ def _pool_head(facts: Facts, canvas: Canvas, pool: str, load: list[int]) -> Text
     return line
 
 
-def _by_node(facts: Facts, canvas: Canvas, axis: Axis, indent: int) -> list[Text]:
+def _by_node(facts: Facts, canvas: Canvas, axis: Axis, indent: int, max_rows: int | None) -> list[Text]:
     lines: list[Text] = []
     dot = canvas.pick("·", ".")
-    for pool in facts.pools:
+    bars: dict[tuple[str, int], list[Bar]] = defaultdict(list)
+    for run in facts.plan.runs:
+        for segment in run.segments:
+            for place in segment.places:
+                bars[segment.pool, place.node].append(_bar(facts, run, segment, run.job, f" ({ranges(place.gpus)})"))
+    on: dict[tuple[str, int], list[NodeOn]] = defaultdict(list)
+    for interval in facts.plan.nodes_on:
+        on[interval.pool, interval.node].append(interval)
+    nodes_of_pool: dict[str, list[int]] = defaultdict(list)
+    for pool, node in sorted({*bars, *on}):
+        nodes_of_pool[pool].append(node)
+    shown_of_pool = portions([len(nodes_of_pool[pool]) for pool in facts.pools], max_rows)
+    for pool, most in zip(facts.pools, shown_of_pool, strict=True):
         lines.append(Text(""))
-        bars: dict[int, list[Bar]] = defaultdict(list)
-        for run in facts.plan.runs:
-            for segment in run.segments:
-                for place in segment.places if segment.pool == pool else ():
-                    bars[place.node].append(_bar(facts, run, segment, run.job, f" ({ranges(place.gpus)})"))
-        on: dict[int, list[NodeOn]] = defaultdict(list)
-        for interval in facts.plan.nodes_on:
-            if interval.pool == pool:
-                on[interval.node].append(interval)
-        for node in sorted({*bars, *on}):
-            rows = lanes(bars[node], axis) or [[]]
+        nodes = nodes_of_pool[pool]
+        shown = nodes if len(nodes) <= most else nodes[: most - 1]
+        for node in shown:
+            rows = lanes(bars[pool, node], axis) or [[]]
             for k, bars_of_row in enumerate(rows):
                 row = Row(axis.columns)
-                for interval in on[node] if k == 0 else ():
+                for interval in on[pool, node] if k == 0 else ():
                     first, last = axis.span(Bar(interval.start_slot, interval.end_slot, ""))
                     row.put(first, dot * (last - first), FAINT)
                 for bar in bars_of_row:
@@ -154,16 +187,15 @@ def _by_node(facts: Facts, canvas: Canvas, axis: Axis, indent: int) -> list[Text
                 suffix = f" {node}"
                 label = canvas.crop(pool, min(cell_len(canvas.name(pool)), indent - 1 - len(suffix))) + suffix
                 lines.append(row.text(set_cell_size(label if k == 0 else "", indent)))
+        lines += left_out(len(nodes) - len(shown), "node", indent)
     return lines
 
 
-def _by_job(facts: Facts, canvas: Canvas, axis: Axis, indent: int) -> list[Text]:
+def _by_job(facts: Facts, canvas: Canvas, axis: Axis, indent: int, max_rows: int | None) -> list[Text]:
     lines: list[Text] = []
     instance = facts.instance
-    for run in sorted(
-        facts.plan.runs,
-        key=lambda run: (run.segments[0].start_slot, run.job) if run.segments else (0, run.job),
-    ):
+    runs, rejected = first_jobs(facts, max_rows)
+    for run in runs:
         row = Row(axis.columns)
         job = None
         if instance is not None and run.job in instance.job_index:
@@ -183,11 +215,20 @@ def _by_job(facts: Facts, canvas: Canvas, axis: Axis, indent: int) -> list[Text]
                 LATE if facts.is_late(run) else "bold",
             )
         lines.append(row.text(canvas.crop(run.job, indent - 1) + " "))
-    for name in facts.plan.rejected:
+    for name in rejected:
         row = Row(axis.columns)
         row.put(0, "rejected: not run", LATE)
         lines.append(row.text(canvas.crop(name, indent - 1) + " "))
-    return lines
+    return lines + left_out(facts.num_jobs - len(runs) - len(rejected), "job", indent)
+
+
+def first_jobs(facts: Facts, most: int | None) -> tuple[list[Run], Sequence[str]]:
+    """Runs by their begin and then rejected jobs, so many of them in all."""
+    runs = sorted(facts.plan.runs, key=lambda run: (run.segments[0].start_slot if run.segments else 0, run.job))
+    if most is None:
+        return runs, facts.plan.rejected
+    num_runs, num_rejected = portions([len(runs), len(facts.plan.rejected)], most)
+    return runs[:num_runs], facts.plan.rejected[:num_rejected]
 
 
 def _legend(facts: Facts, canvas: Canvas, axis: Axis, view: View) -> list[Text]:
@@ -207,4 +248,4 @@ def _legend(facts: Facts, canvas: Canvas, axis: Axis, view: View) -> list[Text]:
     return [Text(""), Text(text, FAINT), Text(grid, FAINT)]
 
 
-__all__ = ["View", "busy_gpus", "gantt", "last_slot"]
+__all__ = ["ROWS_SHOWN", "View", "busy_gpus", "first_jobs", "gantt", "last_slot", "left_out"]

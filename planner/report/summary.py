@@ -9,7 +9,7 @@ from rich.text import Text
 
 from planner.report.canvas import LATE, Canvas
 from planner.report.facts import Facts
-from planner.report.gantt import View, gantt
+from planner.report.gantt import ROWS_SHOWN, View, gantt, left_out
 from planner.report.tables import (
     certificate_table,
     cost_table,
@@ -17,6 +17,7 @@ from planner.report.tables import (
     node_table,
     pool_table,
     storage_table,
+    stretches_on,
 )
 from planner.report.text import hours, money, share
 
@@ -41,16 +42,23 @@ def summary(
         yield Text.assemble(("note: ", "bold"), canvas.name(note))
 
 
-def details(facts: Facts, canvas: Canvas, view: View) -> Iterator[RenderableType]:
-    """What `planner show` prints."""
+def details(facts: Facts, canvas: Canvas, view: View, max_rows: int | None = ROWS_SHOWN) -> Iterator[RenderableType]:
+    """What `planner show` prints; charts and tables up to so many rows."""
     yield certificate_table(facts, canvas)
     yield _suffering(facts, canvas)
     yield Text("")
     yield cost_table(facts, canvas)
     yield Text("")
-    yield from gantt(facts, canvas, view)
+    yield from gantt(facts, canvas, view, max_rows=max_rows)
     yield Text("")
-    yield {"pool": pool_table, "node": node_table, "job": job_table}[view](facts, canvas)
+    if view == "pool":
+        yield pool_table(facts, canvas)
+    elif view == "node":
+        yield node_table(facts, canvas, max_rows)
+        yield from left_out(len(stretches_on(facts)) - (max_rows or len(facts.plan.nodes_on)), "line")
+    else:
+        yield job_table(facts, canvas, max_rows)
+        yield from left_out(facts.num_jobs - (max_rows or facts.num_jobs), "job")
     storage = storage_table(facts, canvas)
     if storage is not None:
         yield Text("")

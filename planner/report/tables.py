@@ -5,6 +5,7 @@ Cells are folded where a table is wider than the page, never cut: a name that ca
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from rich.text import Text
 from models.domain import COST_TERMS, Job, NodeOn, Plan, Run
 from planner.report.canvas import BURST, LATE, Canvas
 from planner.report.facts import Facts
-from planner.report.gantt import busy_gpus, last_slot
+from planner.report.gantt import busy_gpus, first_jobs, last_slot
 from planner.report.text import count, hours, money, number, ranges, share
 
 if TYPE_CHECKING:
@@ -94,15 +95,16 @@ def certificate_table(facts: Facts, canvas: Canvas) -> Table:
     return made
 
 
-def job_table(facts: Facts, canvas: Canvas) -> Table:
-    """Every job: where it runs, from when to when, and what is the matter with it."""
+def job_table(facts: Facts, canvas: Canvas, most: int | None = None) -> Table:
+    """Every job, or so many of them: where it runs, from when to when, and what is the matter with it."""
     has_due = facts.instance is not None
     made = table(
         "Jobs",
         ("job", "mode", "pool", "nodes", "start", "end", *(("due",) if has_due else ()), "remarks"),
         canvas,
     )
-    for run in sorted(facts.plan.runs, key=_by_start):
+    runs, rejected = first_jobs(facts, most)
+    for run in runs:
         job = _job_of(facts, run)
         for k, segment in enumerate(run.segments):
             speed = f" at {segment.speed:g}" if segment.speed != 1 else ""
@@ -118,14 +120,10 @@ def job_table(facts: Facts, canvas: Canvas) -> Table:
                 *(due if has_due else ()),
                 _remarks(facts, run, k),
             )
-    for name in facts.plan.rejected:
+    for name in rejected:
         blanks = [""] * (6 if has_due else 5)
         made.add_row(cell(name, canvas), *blanks, Text("rejected", style=LATE))
     return made
-
-
-def _by_start(run: Run) -> tuple[int, str]:
-    return (run.segments[0].start_slot if run.segments else 0, run.job)
 
 
 def _job_of(facts: Facts, run: Run) -> Job | None:
@@ -194,19 +192,25 @@ def pool_table(facts: Facts, canvas: Canvas) -> Table:
     return made
 
 
-def node_table(facts: Facts, canvas: Canvas) -> Table:
-    """When which nodes are switched on or rented; nodes of a pool with the same times share a line."""
+def stretches_on(facts: Facts) -> dict[tuple[str, int, int], list[NodeOn]]:
+    """Intervals of nodes by pool, begin and end."""
     groups: dict[tuple[str, int, int], list[NodeOn]] = defaultdict(list)
     for interval in facts.plan.nodes_on:
         groups[interval.pool, interval.start_slot, interval.end_slot].append(interval)
+    order = {pool: k for k, pool in enumerate(facts.pools)}
+    return dict(sorted(groups.items(), key=lambda item: (order[item[0][0]], item[0][1:])))
+
+
+def node_table(facts: Facts, canvas: Canvas, most: int | None = None) -> Table:
+    """When which nodes are switched on or rented, or so many lines of it; nodes of a pool with the same times share a
+    line."""
     knows_kind = facts.cloud_pools is not None
     made = table(
         "Nodes that are on or rented" if knows_kind else "Nodes that are on",
         ("pool", *(("kind",) if knows_kind else ()), ">count", "nodes", "from", "to", f">{facts.plan.currency}"),
         canvas,
     )
-    order = {pool: k for k, pool in enumerate(facts.pools)}
-    for (pool, first, last), intervals in sorted(groups.items(), key=lambda item: (order[item[0][0]], item[0][1:])):
+    for (pool, first, last), intervals in itertools.islice(stretches_on(facts).items(), most):
         made.add_row(
             cell(pool, canvas),
             *_kind(facts, pool),
@@ -236,10 +240,10 @@ def storage_table(facts: Facts, canvas: Canvas) -> Table | None:
     return made
 
 
-def violation_table(report: Report, canvas: Canvas) -> Table:
-    """Every way in which a plan breaks a rule or states a wrong cost, with its amount."""
+def violation_table(report: Report, canvas: Canvas, most: int | None = None) -> Table:
+    """Every way in which a plan breaks a rule or states a wrong cost, or so many of them, with its amount."""
     made = table(count(len(report.violations), "violation"), ("kind", "where", ">amount", "what"), canvas)
-    for violation in report.violations:
+    for violation in report.violations[:most]:
         made.add_row(
             cell(violation.kind, canvas, LATE),
             cell(violation.where, canvas),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+import tracemalloc
 
 import numpy as np
 import pytest
 
 from models.rentals import cheapest_intervals
 from models.starts import Row, Starts, all_starts
-from planner.engines.timeline import PoolTimeline, window_any, window_sum
+from planner.engines.timeline import FEWEST_ROWS, PoolTimeline, window_any, window_sum
 from planner.horizon import num_slots_of
 from tests.engines.recount import Recount, Taken
 from tests.engines.samples import HOUR, instance_of, mode, share
@@ -134,3 +135,36 @@ def test_a_gang_finds_no_room_where_nodes_are_too_few() -> None:
     timeline, rows = timeline_of([{"modes": [mode(2, 4)]}, {"modes": [mode(1)]}], pools__0__nodes=2)
     timeline.take(rows[1], 1, (0,))
     assert np.isfinite(timeline.offer(rows[0].mode, np.arange(5)).cost).tolist() == [False, False, True, True, True]
+
+
+def test_a_quota_of_a_million_nodes_takes_little_memory() -> None:
+    quota = 1_000_000
+    job: dict[str, object] = {"modes": [mode(2)]}
+    small = instance_of([job], pools__0__nodes=5, pools__0__ram="1 TB", pools__0__cpu_cores=64)
+    large = instance_of([job], pools__0__nodes=quota, pools__0__ram="1 TB", pools__0__cpu_cores=64)
+    row = all_starts(large, 300).rows[0]
+    tracemalloc.start()
+    timeline, same = PoolTimeline(large, 0, 300), PoolTimeline(small, 0, 300)
+    for node in (0, 1, 3):
+        for one in (timeline, same):
+            one.take(row, 7, (node,))
+    offer, expected = timeline.offer(row.mode, row.slots), same.offer(row.mode, row.slots)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert offer.cost.tolist() == expected.cost.tolist()
+    assert [nodes.tolist() for nodes in offer.nodes] == [nodes.tolist() for nodes in expected.nodes]
+    assert peak < 200e6  # an array of a byte a node and slot would take 300 MB
+
+
+def test_a_node_beyond_those_looked_at_so_far() -> None:
+    timeline, (row,) = timeline_of([{"modes": [mode(2)]}], pools__0__nodes=3 * FEWEST_ROWS)
+    last = 3 * FEWEST_ROWS - 1
+    assert not timeline.busy(last).any()
+    timeline.take(row, 1, (0,))
+    timeline.take(row, 2, (last,))
+    assert timeline.busy(0).tolist() == [False, True, True, False, False, False]
+    assert timeline.busy(last).tolist() == [False, False, True, True, False, False]
+    assert timeline.on == {0: [(1, 3)], last: [(2, 4)]}
+    timeline.take(row, 2, (last,), -1)
+    assert timeline.on == {0: [(1, 3)]}
+    assert not timeline.paid[last].any()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.errors import InvalidInput
-from planner.io import documents
+from planner.io import documents, instances
+from planner.io.collecting import no_collection
 from planner.io.documents import load_json, load_yaml, locate_json, plain_scalar
 from planner.io.instances import yaml_bytes
 
@@ -87,6 +90,13 @@ def test_every_entry_has_its_line() -> None:
     assert document.line(("nothing",)) is None
 
 
+def test_lines_of_records_in_one_line_and_in_several() -> None:
+    document = load_yaml("a: {x: 1, y: [2,\n  3], z: {q: 4}}\nb: []\nc: {u: 5, v: 6}\n", "f")
+    lines = {("a", "x"): 1, ("a", "y"): 1, ("a", "y", 1): 2, ("a", "z"): 2, ("a", "z", "q"): 2, ("b",): 3}
+    lines |= {("b", 0): 3, ("c", "v"): 4, ("c", "w"): 4}
+    assert {path: document.line(path) for path in lines} == lines
+
+
 def test_of_a_field_given_twice_the_first_counts_and_the_fault_is_noted() -> None:
     document = load_yaml("a: {b: 1, b: {c: 2}, d: 3}\n", "f")
     assert document.value == {"a": {"b": 1, "d": 3}}
@@ -121,6 +131,30 @@ def test_json_has_lines_where_it_can_be_read_as_yaml() -> None:
 
 def test_json_keeps_long_integers_as_text() -> None:
     assert load_json('{"a": ' + "9" * 5000 + "}", "f").value == {"a": "9" * 5000}
+
+
+def test_long_tables_are_written_piece_by_piece_as_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs = [{"id": f"j{k}: x", "modes": [{"gpus": k}], "after": [], "due": "jobs: []"} for k in range(7)]
+    document = {"name": "jobs: []", "pools": [{"id": "p"}] * 5, "jobs": jobs, "datasets": [], "network": [{"a": 1}]}
+    whole = yaml_bytes(document)
+    monkeypatch.setattr(instances, "_PIECE", 3)
+    assert yaml_bytes(document) == whole
+    monkeypatch.setattr(instances, "_PIECE", 5)
+    assert yaml_bytes(document) == whole
+
+
+def test_a_file_is_read_without_collecting_garbage_and_collecting_goes_on_after(tmp_path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(InvalidInput):
+            instances.read_instance(tmp_path / "none.yaml")
+        assert gc.isenabled()
+    gc.disable()
+    try:
+        with no_collection():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 PLAIN = st.recursive(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
+import subprocess
+import sys
 import time
 
 import pytest
@@ -102,6 +104,25 @@ def test_what_is_no_quantity_is_refused_in_words(value: object, kind: Kind, word
 def test_what_is_written_reads_back_to_the_last_bit(kind: Kind, number: float) -> None:
     text = write(number, kind, "EUR")
     assert parse(text, kind, "EUR" if kind.has_money else None) == number
+
+
+@pytest.mark.parametrize(("canonical", "unit"), [(c, u) for c, table in units._USUAL.items() for u in table])
+def test_the_table_of_usual_units_agrees_with_pint(canonical: str, unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scale = units._scale.__wrapped__(unit, canonical)
+    monkeypatch.setattr(units, "_USUAL", {})
+    assert scale == units._scale.__wrapped__(unit, canonical)
+
+
+def test_usual_quantities_do_not_import_pint() -> None:
+    code = (
+        "import sys\n"
+        "from models import units\n"
+        "for kind in [value for value in vars(units).values() if isinstance(value, units.Kind)]:\n"
+        "    for example in kind.example.replace(' or ', ', ').split(', '):\n"
+        "        units.parse(units.write(units.parse(example, kind, 'USD'), kind, 'USD'), kind, 'USD')\n"
+        "sys.exit('pint' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=IDS)

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from planner.report.canvas import Axis, Bar, Canvas, Row, draw_bar, lanes, strip
 from planner.report.facts import Facts
-from planner.report.gantt import busy_gpus, gantt, last_slot
+from planner.report.gantt import View, busy_gpus, gantt, last_slot, portions
 from planner.report.text import Clock
 from tests.report.samples import START, sample_instance, sample_plan, segment
 
@@ -54,6 +54,34 @@ def test_by_pool_says_what_it_leaves_out() -> None:
     rows = plain(gantt(Facts(sample_plan(instance, runs=runs)), Canvas(80), "pool", max_lanes=4))
     assert sum("[j" in row for row in rows) == 3
     assert any("and 6 runs more" in row for row in rows)
+
+
+def many_runs(number: int) -> list[dict[str, object]]:
+    """Runs at the same time, each on its own node."""
+    return [
+        {"job": f"j{k}", "segments": [segment("owned", 0, 4, node=k)], "completion": "", "tardiness_h": 0}
+        for k in range(number)
+    ]
+
+
+@pytest.mark.parametrize(("view", "noun"), [("pool", "run"), ("node", "node"), ("job", "job")])
+def test_a_long_chart_shows_its_head_and_says_what_it_leaves_out(view: View, noun: str) -> None:
+    instance = sample_instance()
+    facts = Facts(sample_plan(instance, runs=many_runs(20), nodes_on=[], rejected=[]))
+    rows = plain(gantt(facts, Canvas(80), view, max_rows=8))
+    shown = sum("[" in row and "━" in row for row in rows[:-2])
+    assert shown in (7, 8)
+    assert any(f"and {20 - shown} {noun}s more; `planner show --all` draws them all" in row for row in rows)
+    whole = plain(gantt(facts, Canvas(80), view))
+    assert whole == plain(gantt(facts, Canvas(80), view, max_rows=20))
+    assert not any("more" in row for row in whole)
+
+
+def test_small_parts_of_a_long_chart_are_whole() -> None:
+    assert portions([3, 500, 4, 900], None) == [3, 500, 4, 900]
+    assert portions([3, 500, 4, 900], 2000) == [3, 500, 4, 900]
+    assert portions([3, 500, 4, 900], 107) == [3, 50, 4, 50]
+    assert portions([9] * 4, 2) == [2] * 4
 
 
 def test_by_node_shows_idle_time_and_gpus() -> None:
@@ -113,6 +141,8 @@ def test_lanes_hold_every_bar_and_none_covers_another(spans: list, columns: int,
     for row in rows:
         for one, two in pairwise(row):
             assert axis.span(one)[1] <= axis.span(two)[0]
+    spans_drawn = [axis.span(bar) for bar in bars]
+    assert len(rows) == max((sum(a <= t < b for a, b in spans_drawn) for t in range(columns)), default=0)
 
 
 @settings(max_examples=60)

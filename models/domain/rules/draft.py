@@ -37,6 +37,7 @@ class Draft:
     references: list[tuple[str, str, tuple[str | int, ...]]] = field(default_factory=list)
     """(section, name, path) of each reference that a faulty record makes."""
     _known: dict[str, set[str]] = field(default_factory=dict, init=False, repr=False)
+    _throughputs_of: dict[str, list[tuple[int, Throughput]]] = field(default_factory=dict, init=False, repr=False)
     _compared: int = field(default=0, init=False, repr=False)
 
     @classmethod
@@ -66,6 +67,13 @@ class Draft:
             and self.sizes.get(section, len(getattr(self, section))) == len(getattr(self, section))
             for section in sections
         )
+
+    def throughputs_of(self, model: str | None) -> list[tuple[int, Throughput]]:
+        """The valid throughputs of a model with their index; none for None."""
+        if not self._throughputs_of:
+            for i, row in self.throughputs.items():
+                self._throughputs_of.setdefault(row.model, []).append((i, row))
+        return [] if model is None else self._throughputs_of.get(model, [])
 
     @property
     def is_slot_sane(self) -> bool:

@@ -135,9 +135,8 @@ def _overflowing(job: Job, draft: Draft) -> list[int]:
     most = _MOST_SLOTS_OF_A_MODE * slot * min(job.speed_levels)
     return [
         i
-        for i, row in draft.throughputs.items()
-        if row.model == job.model
-        and not (
+        for i, row in draft.throughputs_of(job.model)
+        if not (
             1e-12 < job.samples / row.samples_per_s < most
             and row.samples_per_s * (job.sample_size or 0.0) * 1000.0 < LARGEST
         )
@@ -148,7 +147,7 @@ def sound_entries(job: Job, draft: Draft) -> Iterator[tuple[int, ModeEntry]]:
     """The entries of a job that can be reasoned about, with their index."""
     bad = set(_overflowing(job, draft))
     rows = tuple(
-        row for i, row in draft.throughputs.items() if i not in bad and (row.gpus is None) != (row.share is None)
+        row for i, row in draft.throughputs_of(job.model) if i not in bad and (row.gpus is None) != (row.share is None)
     )
     for k, entry in enumerate(entries_of(job, rows)):
         if _is_sound(entry):

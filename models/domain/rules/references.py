@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import graphlib
 from collections.abc import Iterator
 
 from models.domain.rules.draft import Draft
@@ -67,9 +68,16 @@ def _refer(draft: Draft, section: str, name: str | None, *path: str | int) -> It
 
 def predecessors_have_no_cycle(draft: Draft) -> Iterator[Fault]:
     """No job waits, by whatever way round, for itself."""
-    import networkx
-
     index = {job.id: i for i, job in draft.jobs.items()}
+    order: graphlib.TopologicalSorter[str] = graphlib.TopologicalSorter()
+    for job in draft.jobs.values():
+        order.add(job.id, *(name for name in job.after if name in index))
+    try:
+        order.prepare()
+        return
+    except graphlib.CycleError:
+        import networkx  # each circle is told, not the first one only
+
     graph = networkx.DiGraph()
     graph.add_edges_from((name, job.id) for job in draft.jobs.values() for name in job.after if name in index)
     for component in networkx.strongly_connected_components(graph):

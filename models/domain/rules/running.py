@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator
 
+from models.domain.entities import Pool
 from models.domain.modes import entry_name, misfit
 from models.domain.rules.draft import TOLERANCE, Draft
 from models.domain.rules.jobs import sound_entries
@@ -21,14 +23,21 @@ def modes_fit_nodes(draft: Draft) -> Iterator[Fault]:
         return  # a site that is misspelt would make more faults than there are
     home = {dataset.id: dataset.home for dataset in draft.datasets.values()}
     links = {(link.source, link.target) for link in draft.network.values()}
+    named: dict[str, list[Pool]] = defaultdict(list)
+    of_type: dict[str, list[Pool]] = defaultdict(list)
+    for pool in draft.pools.values():
+        named[pool.id].append(pool)
+        of_type[pool.gpu].append(pool)
     for i, job in draft.jobs.items():
         reasons: list[str] = []
         is_usable, num_misfits = False, 0
         entries = list(sound_entries(job, draft))
         for k, entry in entries:
-            matching = [p for p in draft.pools.values() if entry.pool == p.id or entry.gpu == p.gpu]
-            misfits = [why for pool in matching if (why := misfit(entry, pool, job))]
-            if matching and len(misfits) == len(matching):
+            matching = named.get(entry.pool, []) if entry.pool is not None else of_type.get(entry.gpu or "", [])
+            reasons_not_to_fit = [misfit(entry, pool, job) for pool in matching]
+            misfits = [why for why in reasons_not_to_fit if why is not None]
+            fitting = [pool for pool, why in zip(matching, reasons_not_to_fit, strict=True) if why is None]
+            if matching and not fitting:
                 if job.modes:
                     yield Fault(
                         "fits no node: it " + misfits[0],
@@ -38,9 +47,7 @@ def modes_fit_nodes(draft: Draft) -> Iterator[Fault]:
                     )
                     num_misfits += 1
                 reasons.append(misfits[0])
-            for pool in matching:
-                if misfit(entry, pool, job):
-                    continue
+            for pool in fitting:
                 source = home.get(job.dataset) if job.dataset else None
                 running_here = job.running is not None and job.running.pool == pool.id
                 if pool.market == "spot" and not job.spot and not running_here:

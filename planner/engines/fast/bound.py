@@ -1,0 +1,178 @@
+"""The dual bound: the Lagrangian of the whole problem at any prices, computed from the starts and not from an LP.
+
+For non-negative prices lambda of the limits, rho of precedence and kappa of the caches,
+
+    L = sum over jobs: least reduced cost (jobs of a dataset together, over what of it is cached where)
+      + sum over nodes: least of what being on costs less what its capacity earns
+      + sum over sites: least of what bandwidth costs less what it earns
+      - sum over links: capacity * lambda - sum over sites: cache capacity * kappa
+
+is at most the cost of every plan: the plan's own choice is one of those over which each least is taken, and what the
+prices add to its cost is never positive (it keeps within the limits). Nothing here depends on a solver's tolerances;
+see planner/engines/fast/README.md.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.engines.fast.branches import Branch
+from planner.engines.fast.cachings import Cachings
+from planner.engines.fast.compiled import compiled
+from planner.engines.fast.limits import Limits
+from planner.engines.fast.pricing import Found, Prices
+from planner.engines.fast.table import Table
+
+# Sums of millions of doubles are off by far less than this part of the sum of their sizes.
+ROUNDING = 1e-11
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """The Lagrangian at some prices, without the storage of any branch."""
+
+    base: float
+    """Of jobs that read no dataset that can be cached, nodes and links; rounding taken off."""
+    earned: dict[int, float]
+    """For each site that is read at, the price of a MB/s over all slots."""
+    by_choice: list[np.ndarray]
+    """For each dataset that can be cached what its jobs and its cache come to, by choice."""
+    cache_prices: np.ndarray
+    cachings: Cachings
+
+    def bound(self, branch: Branch) -> float:
+        """A lower bound on every plan of a branch."""
+        terms = [stretch.least(self.earned.get(s, 0.0)) for s, stretch in branch.stretches.items()]
+        terms.append(self.cachings.best(self.by_choice, branch.fixed, self.cache_prices)[0])
+        return self.base + sum(terms) - ROUNDING * sum(map(abs, terms))
+
+    def choices(self, branch: Branch) -> tuple[int, ...]:
+        """The choice of caching that gives that bound."""
+        return self.cachings.best(self.by_choice, branch.fixed, self.cache_prices)[1]
+
+
+class Lagrangian:
+    """Evaluates the Lagrangian of a table."""
+
+    def __init__(self, table: Table, limits: Limits):
+        self.table, self.limits = table, limits
+        rows = table.rows
+        caches = sorted({(int(s), int(v)) for s, v in zip(rows.site, rows.level, strict=True) if v > 0})
+        self.variant = {pair: k + 1 for k, pair in enumerate(caches)}
+        self.num_variants = len(caches) + 1
+        of_row = np.zeros(len(rows.job), dtype=np.int64)
+        for (s, level), v in self.variant.items():
+            of_row[(rows.site == s) & (rows.level == level)] = v
+        self.variant_of_row = of_row
+        # Rows sorted by job and variant, so that one reduceat finds every least.
+        key = rows.job.astype(np.int64) * self.num_variants + of_row
+        self._order = np.argsort(key, kind="stable")
+        self._keys, self._begins = np.unique(key[self._order], return_index=True)
+        self.cachings = Cachings(table)
+        self.kinds = _kinds_of_pools(table)
+        pools = table.pools
+        self.block_pools = {p for p, _, _ in self.kinds if pools.block[p] > 1 or pools.boot[p] > 0}
+        self.num_available = np.zeros((len(pools.gpus), table.num_slots))
+        for p, kind, number in self.kinds:
+            self.num_available[p] += number * table.nodes.available[kind]
+
+    def allowed(self, choices: tuple[int, ...]) -> np.ndarray:
+        """Which variants each job may use where just so much is cached, shape (J, V)."""
+        allowed = np.zeros((self.table.num_jobs, self.num_variants), dtype=np.bool_)
+        allowed[:, 0] = True
+        for cachable, c in zip(self.cachings.datasets, choices, strict=True):
+            for pair in cachable.choices[c]:
+                allowed[cachable.jobs, self.variant[pair]] = True
+        allowed[self.cachings.free] = True
+        return allowed
+
+    def value(self, found: Found, prices: Prices) -> Value:
+        """The Lagrangian, from the cheapest start of every row at these prices."""
+        least = np.full(self.table.num_jobs * self.num_variants, np.inf)
+        if len(self._keys):
+            least[self._keys] = np.minimum.reduceat(found.cost[self._order], self._begins)
+        by_variant = least.reshape(self.table.num_jobs, self.num_variants)
+        reject, alone, free = self.table.jobs.reject, self.cachings.alone, self.cachings.free
+        terms = [
+            np.minimum(by_variant[alone, 0], reject[alone]),
+            np.minimum(by_variant[free].min(axis=1), reject[free]),
+            self._nodes(prices),
+        ]
+        by_choice = []
+        for cachable in self.cachings.datasets:
+            of_jobs, instead = by_variant[cachable.jobs], reject[cachable.jobs]
+            values = cachable.costs.copy()
+            for c, choice in enumerate(cachable.choices):
+                columns = [0, *(self.variant[pair] for pair in choice)]
+                values[c] += float(np.minimum(of_jobs[:, columns].min(axis=1), instead).sum())
+            by_choice.append(values)
+        earned: dict[int, float] = {}
+        for q, limit in enumerate(self.limits.limits):
+            if limit.kind == "reading":
+                earned[limit.owner] = float(prices.limits[q].sum())
+            elif limit.kind == "crossing":
+                terms.append(np.array([-limit.capacity * float(prices.limits[q].sum())]))
+        every = np.concatenate(terms)
+        slack = ROUNDING * float(np.abs(every).sum())
+        return Value(float(every.sum()) - slack, earned, by_choice, prices.cache, self.cachings)
+
+    def _nodes(self, prices: Prices) -> np.ndarray:
+        """For each kind of node, all of them together: the least of cost less earnings, never positive."""
+        earnings = np.zeros((len(self.table.pools.gpus), self.table.num_slots))
+        for q, limit in enumerate(self.limits.limits):
+            if limit.kind == "node":
+                earnings[limit.owner] += limit.capacity * prices.limits[q]
+        values = []
+        for p, kind, number in self.kinds:
+            pools, nodes = self.table.pools, self.table.nodes
+            block, boot = int(pools.block[p]), int(pools.boot[p])
+            if block == 1 and boot == 0:
+                net = pools.price[p, : self.table.num_slots] - earnings[p]
+                value = float(np.minimum(net, 0.0)[nodes.available[kind]].sum())
+            else:
+                value = _best_intervals(
+                    pools.price_sums[p], earnings[p], nodes.available[kind], bool(nodes.warm[kind]), block, boot
+                )
+            values.append(number * value)
+        return np.array(values)
+
+
+def _kinds_of_pools(table: Table) -> list[tuple[int, int, int]]:
+    """(pool, kind, number of nodes) of each kind of node in the pools where something may run."""
+    used = set(table.rows.pool.tolist())
+    pairs = zip(table.nodes.pool.tolist(), table.nodes.kind.tolist(), strict=True)
+    counts: dict[tuple[int, int], int] = defaultdict(int)
+    for p, kind in pairs:
+        counts[p, kind] += 1
+    return [(p, kind, number) for (p, kind), number in sorted(counts.items()) if p in used]
+
+
+@compiled
+def _best_intervals(
+    price_sums: np.ndarray, earnings: np.ndarray, available: np.ndarray, warm: bool, block: int, boot: int
+) -> float:
+    """The least of what the on-intervals of a node cost less what its usable slots earn.
+
+    Backwards over the slots: from `t` on the node stays off, or it is switched on and stays on until `e`. That an
+    interval must not touch the next one is not asked for, which can only lower the value.
+    """
+    num_slots = len(earnings)
+    best = np.zeros(num_slots + 1)
+    for t in range(num_slots - 1, -1, -1):
+        least = best[t + 1]
+        ready = t if warm and t == 0 else t + boot
+        net = 0.0
+        for e in range(t + 1, num_slots + 1):
+            if not available[e - 1]:
+                break
+            if (e - 1 - t) % block == 0:
+                net += price_sums[e - 1 + block] - price_sums[e - 1]
+            if e - 1 >= ready:
+                net -= earnings[e - 1]
+            if net + best[e] < least:
+                least = net + best[e]
+        best[t] = least
+    return float(best[0])

@@ -1,0 +1,99 @@
+"""Branches: in each of them the bandwidth of every site lies in one stretch of its tariff, on which the price is a
+line, and of some datasets it is decided what is cached.
+
+A concave price is below every line between two of its points, so the Lagrangian of the whole sees no more of it than
+its chord. On each stretch by itself nothing is lost, and the least of the bounds of all branches is a bound.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from planner.engines.fast.limits import Limits
+from planner.engines.fast.table import Table
+
+MOST_BRANCHES = 16
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Bandwidth from `low` to `high` MB/s costs `fixed + slope * bandwidth` for the whole plan."""
+
+    low: float
+    high: float
+    fixed: float
+    slope: float
+
+    def least(self, price: float) -> float:
+        """The least of the cost of bandwidth less what it earns at a price for a MB/s."""
+        net = self.slope - price
+        return self.fixed + net * (self.low if net > 0 else self.high)
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A part of all plans: a stretch for each site where bandwidth is read, and what is decided of caches."""
+
+    stretches: dict[int, Stretch]
+    fixed: dict[int, int]
+    """Choice made for some of the datasets of `Cachings.datasets`."""
+
+    def children(self, k: int, number: int) -> list[Branch]:
+        """The branch for each choice of one more dataset."""
+        return [Branch(self.stretches, {**self.fixed, k: c}) for c in range(number)]
+
+
+def stretches_of(table: Table, s: int, most: float) -> list[Stretch]:
+    """The stretches of a site's tariff up to the bandwidth that a plan can use."""
+    store = table.storage
+    pieces = range(int(store.piece_start[s]), int(store.piece_start[s + 1]))
+    lines = [(float(store.alpha[k] * store.hours[s]), float(store.beta[k] * store.hours[s])) for k in pieces]
+    if not lines or most <= 0:
+        return [Stretch(0.0, most, 0.0, 0.0)]
+    crossings = {
+        (b - a) / (slope_a - slope_b)
+        for (a, slope_a), (b, slope_b) in itertools.combinations(lines, 2)
+        if slope_a != slope_b
+    }
+    edges = [0.0, *sorted(x for x in crossings if 0 < x < most), most]
+    found: list[Stretch] = []
+    for low, high in itertools.pairwise(edges):
+        middle = (low + high) / 2
+        fixed, slope = min(lines, key=lambda line: (line[0] + line[1] * middle, line))
+        if found and (found[-1].fixed, found[-1].slope) == (fixed, slope):
+            found[-1] = Stretch(found[-1].low, high, fixed, slope)
+        else:
+            found.append(Stretch(low, high, fixed, slope))
+    if found[0].fixed > 0:
+        found.insert(0, Stretch(0.0, 0.0, 0.0, 0.0))  # nothing bought, nothing paid
+    return found
+
+
+def chord(stretches: list[Stretch]) -> Stretch:
+    """The line from nothing to the most: no dearer than the tariff anywhere, and all that one branch can know."""
+    last = stretches[-1]
+    if last.high <= 0:
+        return last
+    return Stretch(0.0, last.high, 0.0, (last.fixed + last.slope * last.high) / last.high)
+
+
+def branches_of(table: Table, limits: Limits) -> list[Branch]:
+    """All combinations of the sites' stretches; where they are too many, the sites with the least at stake keep their
+    chord."""
+    by_site = {
+        limit.owner: stretches_of(table, limit.owner, limit.capacity)
+        for limit in limits.limits
+        if limit.kind == "reading"
+    }
+    # What the chord may miss is at most the fixed price of the last stretch.
+    order = sorted(by_site, key=lambda s: -by_site[s][-1].fixed)
+    count, choices = 1, {}
+    for s in order:
+        stretches = by_site[s]
+        if count * len(stretches) > MOST_BRANCHES:
+            stretches = [chord(stretches)]
+        count *= len(stretches)
+        choices[s] = stretches
+    combinations = itertools.product(*choices.values())
+    return [Branch(dict(zip(choices, combination, strict=True)), {}) for combination in combinations]

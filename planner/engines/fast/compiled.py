@@ -1,0 +1,54 @@
+"""Compilation of the search's inner loops, where Numba is installed and not turned off.
+
+Compiled or not, the same code gives the same results to the last bit: there is no fast maths, nothing runs in
+parallel, and random numbers come from integer arithmetic that stays within 64 bits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+try:
+    if os.environ.get("BURSTPLAN_COMPILED") == "0":
+        raise ImportError
+    import numba
+
+    jit: Any = numba.njit
+    HAS_NUMBA = True
+except ImportError:
+    HAS_NUMBA = False
+
+
+def compiled(function: Function) -> Function:
+    """A function that Python calls: compiled at its first call, kept on disk for the next process.
+
+    What is kept is found again as long as the file of the function is the same; a function that calls kernels of
+    other files closes over `sources`, so that theirs count too.
+    """
+    if not HAS_NUMBA:
+        return function
+    try:
+        return jit(cache=True, nogil=True)(function)
+    except RuntimeError:  # there is no folder to keep it in
+        return jit(nogil=True)(function)
+
+
+def kernel(function: Function) -> Function:
+    """A function that only compiled functions call; it becomes a part of them, and has no form that Python calls."""
+    if not HAS_NUMBA:
+        return function
+    return jit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+
+
+def sources(*modules: str) -> int:
+    """A number for the text of some modules of this package, below 2^31."""
+    digest = hashlib.sha256()
+    for name in modules:
+        digest.update(Path(__file__).with_name(f"{name}.py").read_bytes())
+    return int.from_bytes(digest.digest()[:4], "big") >> 1

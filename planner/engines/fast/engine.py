@@ -1,0 +1,216 @@
+"""The fast engine: a bound by ascent and column generation, plans by construction, rounding, and ruin and recreate.
+
+    prices      ascent on the Lagrangian, then the LP where it is small enough to pay: bound and prices
+    plan        jobs in several orders, and the LP rounded, on nodes
+    search      some jobs off and on again, under the prices, until the gap is proven or the time is over
+
+At every point the best plan and the best bound are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from models.reductions import reduce_starts
+from planner.engines.assemble import BOUND_TOLERANCE
+from planner.engines.fallback import has_impossible_job, solve_by_list
+from planner.engines.fast.certificate import Certificate
+from planner.engines.fast.construct import best_construction, round_weights
+from planner.engines.fast.guide import Guide
+from planner.engines.fast.improve import Improve
+from planner.engines.fast.occupancy import Occupancy
+from planner.engines.fast.operators import Bandwidth, Caching, Ejection, Neighbours, Operator, Regrets, Window
+from planner.engines.fast.prover import Prover
+from planner.engines.fast.table import Table
+from planner.engines.schedule import Schedule
+from planner.engines.search import ProvenInfeasible, Search
+
+MOVES_PER_JOB = 60
+"""Moves of a search that no limit ends."""
+PATIENCE = 400
+"""Moves a job without a better plan after which a search ends that has time left but nothing to prove."""
+EPOCH, BREATH, TRIAL = 2000, 200, 300
+"""Moves from one warmth to the lowest; while there is more to prove; and from a rounded LP, which is tried where it is
+no dearer than so many times the best plan:"""
+NEAR = 1.1
+MANY_JOBS = 200
+"""Up to which plans are constructed anew whenever the prices change."""
+WARMTH, COLDEST = 0.001, 2e-6
+
+
+class Fast:
+    """The engine over one search; `improve` may be called again for more."""
+
+    def __init__(self, search: Search):
+        self.search = search
+        reduced = reduce_starts(search.starts)
+        if has_impossible_job(reduced):
+            raise ProvenInfeasible(frozenset())
+        self.table = Table.of(reduced)
+        self.occupancy = Occupancy(self.table, search.limits.seed)
+        self.certificate: Certificate | None = None
+        self.guide: Guide | None = None
+        self.prover: Prover | None = None
+        self.guided = 0
+        self.last_found = 0
+        self.moves = 0
+        self.epochs = 0
+
+    def solve(self, moves: int | None = None) -> None:
+        """A first bound and plan; then proof and search by turns, for so many moves or as long as the limits allow."""
+        search = self.search
+        if not len(self.table.rows.job):
+            solve_by_list(search)
+            return
+        search.report("prices")
+        self.certificate = Certificate(self.table)
+        self.prover = Prover(self.certificate, search)
+        search.raise_bound(self.certificate.bound)
+        self._first_plan()
+        if search.schedule is None:
+            solve_by_list(search)
+            if search.schedule is None:
+                return
+            self._become(search.schedule)
+        self.improve(moves)
+
+    def _note_bound(self, phase: str) -> None:
+        assert self.certificate is not None
+        bound = self.certificate.bound
+        # Both are sums of many numbers: what is above a plan by rounding alone is that plan's cost.
+        if self.search.cost is not None and self.search.cost < bound <= self.search.cost * (1 + BOUND_TOLERANCE):
+            bound = self.search.cost
+        self.search.raise_bound(bound)
+        self.search.report(phase)
+
+    # Plans
+
+    def _guide(self) -> Guide:
+        assert self.certificate is not None
+        self.guide = Guide(self.certificate.pricing, self.certificate.lowest.prices)
+        self.guided += 1
+        self.occupancy.set_candidates(self.guide.start, self.guide.row, self.guide.slot, self.guide.cost)
+        return self.guide
+
+    def _first_plan(self) -> None:
+        """Any plan at all, before anything that takes long."""
+        best = best_construction(self.occupancy, self._guide())
+        if best is not None:
+            self.occupancy.restore(best)
+            self._offer("construct")
+
+    def _follow(self) -> None:
+        """Go on under the prices of the branch with the lowest bound, from its LP rounded where that is better."""
+        assert self.prover is not None
+        guide, weights = self._guide(), self.prover.weights
+        self.prover.weights = {}
+        before = self.occupancy.snapshot()
+        best = before
+        if self.table.num_jobs <= MANY_JOBS or self.guided <= 1:
+            found = best_construction(self.occupancy, guide)
+            if found is not None and found.cost < best.cost:
+                best = found
+        if weights and round_weights(self.occupancy, guide, weights):
+            if self.occupancy.cost < best.cost * NEAR:
+                loop = Improve(self.occupancy, self._operators(), self.search.limits.seed + self.guided)
+                loop.run(TRIAL, WARMTH, COLDEST, stop=self.search.is_out_of_time)
+                self.moves += loop.moves
+            if self.occupancy.cost < best.cost:
+                best = self.occupancy.snapshot()
+        self.occupancy.restore(best)
+        self._offer("rounded")
+
+    def _become(self, schedule: Schedule) -> bool:
+        """Go on from a schedule over other rows of the same problem; whether they are all known here."""
+        starts = self.table.starts
+        index = {starts.identity(r): r for r in range(len(starts.rows))}
+        same = Schedule(starts)
+        for j, step in schedule.chosen.items():
+            r = index.get(schedule.starts.identity(step.row))
+            if r is None or step.slot not in starts.rows[r].slots:
+                return False
+            same.put(j, replace(step, row=r))
+        self.occupancy.load(same)
+        return True
+
+    def _offer(self, phase: str) -> None:
+        if self.occupancy.missing:
+            return
+        cost = self.search.cost
+        if cost is None or self.occupancy.cost < cost * (1 - 1e-12):
+            self.last_found = self.moves
+            self.search.offer(self.occupancy.to_schedule(), "fast")
+            self.search.report(phase)
+
+    def _operators(self) -> list[tuple[Operator, float]]:
+        assert self.guide is not None
+        found: list[tuple[Operator, float]] = [
+            (Neighbours(), 1.0),
+            (Window(), 1.0),
+            (Ejection(self.guide), 1.0),
+            (Regrets(self.guide), 0.5),
+        ]
+        caching = Caching(self.occupancy)
+        if caching.levels:
+            found.append((caching, 0.3))
+        if caching.readers:
+            found.append((Bandwidth(), 0.3))
+        return found
+
+    def improve(self, moves: int | None = None) -> None:
+        """Proof and search by turns: so many moves, or as long as the limits allow, or `MOVES_PER_JOB`."""
+        search, limits = self.search, self.search.limits
+        if moves is None:
+            moves = limits.work
+        if moves is None and limits.time_limit_s is None:
+            moves = MOVES_PER_JOB * self.table.num_jobs
+        assert self.prover is not None
+        last = None if moves is None else self.moves + moves
+        loop: Improve | None = None
+        try:
+            while (last is None or self.moves < last) and not search.is_over() and not self._is_stuck():
+                if self.prover.step():
+                    self._note_bound("proof")
+                if search.is_over():
+                    break
+                if self.prover.has_news():
+                    self._follow()
+                count = EPOCH if self.prover.is_done else BREATH
+                if last is not None:
+                    count = min(count, max(1, last - self.moves))
+                loop = Improve(self.occupancy, self._operators(), limits.seed + 7919 * self.epochs)
+                loop.run(count, WARMTH / (1 + self.epochs % 8), COLDEST, stop=self._may_stop(loop))
+                self.moves += loop.moves
+                self.epochs += 1
+                self._offer("search")
+                search.report("search")
+        except KeyboardInterrupt:
+            if loop is not None:
+                loop.finish()
+                self._offer("search")
+            search.interrupted = True
+
+    def _is_stuck(self) -> bool:
+        """Whether nothing is left to prove, and nothing better was found for long."""
+        assert self.prover is not None
+        return self.prover.is_done and self.moves - self.last_found > PATIENCE * self.table.num_jobs
+
+    def resume(self) -> None:
+        """Go on from the best plan, whoever found it, in the time that is left."""
+        search = self.search
+        if self.guide is None or search.schedule is None or search.is_over():
+            return
+        if self._become(search.schedule):
+            self.improve()
+
+    def _may_stop(self, loop: Improve) -> Callable[[], bool]:
+        search = self.search
+
+        def may_stop() -> bool:
+            bound, cost = search.dual_bound, loop.best.cost
+            if bound is not None and cost - bound <= search.limits.gap * abs(cost):
+                return True
+            return search.is_out_of_time()
+
+        return may_stop

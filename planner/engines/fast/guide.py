@@ -1,0 +1,35 @@
+"""The starts that each job would like best under the prices, and how far it is from them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from planner.engines.fast.occupancy import Occupancy
+from planner.engines.fast.pricing import Prices, Pricing
+
+# Starts a job, and in all: enough that hardly any other is ever the best, few enough to be sorted in no time.
+MOST_OF_JOB, MOST = 3000, 6_000_000
+
+
+class Guide:
+    """Nearly cheapest starts of all jobs at some prices, by ascending cost: those of job j from `start[j]`."""
+
+    def __init__(self, pricing: Pricing, prices: Prices):
+        self.pricing, self.prices = pricing, prices
+        number = pricing.table.num_jobs
+        most = max(50, min(MOST_OF_JOB, MOST // max(1, number)))
+        found = pricing.nearly_cheapest(prices, np.full(number, np.finfo(float).max), most)
+        self.start, self.row, self.slot, self.cost = found
+        has = self.start[:-1] < self.start[1:]
+        self.least = np.where(has, self.cost[np.minimum(self.start[:-1], max(0, len(self.cost) - 1))], 0.0)
+
+    def regret(self, occupancy: Occupancy) -> np.ndarray:
+        """What the start of each job costs more than its cheapest one under the prices, shape (J,); 0 where it does not
+        run."""
+        runs = np.flatnonzero(occupancy.row >= 0)
+        regret = np.zeros(len(self.least))
+        paid = self.pricing.price_of(
+            self.prices, occupancy.row[runs].astype(np.int64), occupancy.slot[runs].astype(np.int64)
+        )
+        regret[runs] = np.maximum(0.0, paid - self.least[runs])
+        return regret

@@ -1,0 +1,77 @@
+"""The search loop: take some jobs off, put them back, keep what is better."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from planner.engines import interrupts
+from planner.engines.fast.occupancy import Occupancy, Snapshot
+from planner.engines.fast.operators import Operator
+
+REFRESH = 50_000
+"""Moves after which all sums are made anew."""
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a move puts jobs back: see `Occupancy.recreate`."""
+
+    theta: float
+    tries: int
+    blink: float
+
+
+MANNERS = (Manner(0.0, 8, 0.0), Manner(0.0, 30, 0.1), Manner(0.3, 8, 0.1), Manner(0.7, 4, 0.05), Manner(0.0, 100, 0.0))
+
+
+class Improve:
+    """Ruin and recreate (Schrimpf et al., 2000) under simulated annealing."""
+
+    def __init__(self, occupancy: Occupancy, operators: list[tuple[Operator, float]], seed: int):
+        self.occupancy = occupancy
+        self.operators = [operator for operator, _ in operators]
+        self.weights = [weight for _, weight in operators]
+        self.draw = random.Random(seed)
+        self.best: Snapshot = occupancy.snapshot()
+        self.moves = 0
+
+    def run(self, moves: int, warmth: float, end_warmth: float, stop: Callable[[], bool] = lambda: False) -> None:
+        """So many moves, or until `stop`. `warmth` is the part of the cost by which a move that is about as likely as
+        not to be kept makes the plan dearer; it falls to `end_warmth`."""
+        occupancy, draw = self.occupancy, self.draw
+        current = occupancy.cost
+        for k in range(moves):
+            if k % 64 == 0:
+                interrupts.safe_point()
+                if stop():
+                    break
+            self.moves += 1
+            operator = draw.choices(self.operators, self.weights)[0]
+            occupancy.mark()
+            jobs = occupancy.table.after_predecessors(operator.choose(occupancy, draw))
+            manner = draw.choice(MANNERS)
+            occupancy.drop(jobs)
+            whole = occupancy.recreate(jobs, theta=manner.theta, tries=manner.tries, blink=manner.blink)
+            occupancy.suppose_nothing()
+            heat = warmth * (end_warmth / warmth) ** (k / moves) * self.best.cost
+            allowed = current - heat * math.log(max(draw.random(), 1e-300)) if heat > 0 else current
+            if whole and occupancy.cost < allowed:
+                current = occupancy.cost
+                if current < self.best.cost - 1e-9 * abs(self.best.cost):
+                    self.best = occupancy.snapshot()
+            else:
+                occupancy.undo()
+            if self.moves % REFRESH == 0:
+                occupancy.commit()
+                occupancy.refresh()
+                current = occupancy.cost
+        self.finish()
+
+    def finish(self) -> None:
+        """Back to the best plan."""
+        self.occupancy.commit()
+        self.occupancy.restore(self.best)
+        self.occupancy.refresh()

@@ -1,0 +1,303 @@
+"""Jobs into the plan and out of it, compiled; the journal that takes changes back; and the one entry from Python."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from planner.engines.fast.compiled import compiled, kernel, sources
+from planner.engines.fast.node_kernels import find_gang, find_node, full_slot, keep_best, take_nodes
+from planner.engines.fast.state import (
+    BEST_GPU,
+    CHANGED,
+    FOUND_COST,
+    MARKED,
+    MARKED_TOTAL,
+    MISSING,
+    RANDOM,
+    TOTAL,
+    Facts,
+    State,
+)
+from planner.engines.fast.storage_kernels import read, reading_cost
+
+# What `perform` does with its whole numbers.
+DROP, PUT, FIND, RECREATE, MARK, COMMIT, UNDO, BECOME = 0, 1, 2, 3, 4, 5, 6, 7
+
+# A linear congruential generator (Park and Miller, revised 1993).
+FACTOR, MODULUS = 48271, 2147483647
+
+
+@kernel
+def own_cost(f: Facts, r: int, slot: int) -> float:
+    """What a start costs by itself."""
+    row = f.rows[r]
+    end = slot + row["duration"]
+    energy = f.energy[row["pool"], end] - f.energy[row["pool"], slot]
+    return row["fixed"] + row["busy"] * energy + f.late[row["job"], end]
+
+
+@kernel
+def is_start(f: Facts, r: int, slot: int) -> bool:
+    """Whether a row may start in a slot at all."""
+    row = f.rows[r]
+    if slot < row["first"] or slot > row["last"]:
+        return False
+    return row["mask"] < 0 or f.masks[row["mask"], slot]
+
+
+@kernel
+def offer(f: Facts, s: State, r: int, slot: int) -> float:
+    """What the cheapest place for a start adds to the cost; infinite where it has none. The place is in `State.found`
+    and its GPU in `State.counters`."""
+    row = f.rows[r]
+    end = slot + row["duration"]
+    if row["gpus"] > 0 and full_slot(s.spacious, row["pool"], row["gpus"], row["num_nodes"], slot, end) >= 0:
+        return math.inf
+    cost = reading_cost(f, s, r, slot)
+    if cost == math.inf:
+        return cost
+    cost += find_gang(f, s, r, slot) if row["num_nodes"] > 1 else find_node(f, s, r, slot)
+    return cost + own_cost(f, r, slot)
+
+
+@kernel
+def window_of(f: Facts, s: State, j: int) -> tuple[int, int, bool, bool]:
+    """Slot edges between which a job must run for its predecessors and successors that run, whether a predecessor
+    does not run, and whether a successor does."""
+    job = f.jobs[j]
+    earliest, latest = 0, f.energy.shape[1] - 1
+    waits, is_waited_for = False, False
+    for k in range(job["before"], job["end_before"]):
+        step = s.chosen[f.before[k]]
+        if step["row"] < 0:
+            waits = True
+        else:
+            earliest = max(earliest, step["slot"] + f.rows[step["row"]]["duration"])
+    for k in range(job["after"], job["end_after"]):
+        step = s.chosen[f.after[k]]
+        if step["row"] >= 0:
+            is_waited_for = True
+            latest = min(latest, step["slot"])
+    return earliest, latest, waits, is_waited_for
+
+
+@kernel
+def note(f: Facts, s: State, j: int) -> None:
+    """Put a job into the journal before it changes."""
+    if s.counters[MARKED] == 0 or s.noted[j]:
+        return
+    s.noted[j] = True
+    s.journal[s.counters[CHANGED]] = j
+    s.counters[CHANGED] += 1
+    step, old = s.chosen[j], s.old[j]
+    old["row"], old["slot"], old["gpu"] = step["row"], step["slot"], step["gpu"]
+    if step["row"] >= 0:
+        at = f.jobs[j]["place"]
+        for k in range(at, at + f.rows[step["row"]]["num_nodes"]):
+            s.old_places[k] = s.places[k]
+
+
+@kernel
+def count_rejection(f: Facts, s: State, j: int, sign: int) -> None:
+    """A job that is not run any more, or (sign -1) is."""
+    reject = f.jobs[j]["reject"]
+    if reject == math.inf:
+        s.counters[MISSING] += sign
+    else:
+        s.money[TOTAL] += sign * reject
+
+
+@kernel
+def drop(f: Facts, s: State, j: int) -> None:
+    """Take a job off, if it runs."""
+    step = s.chosen[j]
+    r, slot = step["row"], step["slot"]
+    if r < 0:
+        return
+    note(f, s, j)
+    take_nodes(f, s, r, slot, s.places, f.jobs[j]["place"], step["gpu"], -1)
+    read(f, s, r, slot, -1)
+    s.money[TOTAL] -= own_cost(f, r, slot)
+    count_rejection(f, s, j, 1)
+    step["row"] = -1
+
+
+@kernel
+def put(f: Facts, s: State, j: int, r: int, slot: int, gpu: int, nodes: np.ndarray) -> None:
+    """Run a job on the first of `nodes`, where there is room; where it runs already it is taken off there."""
+    drop(f, s, j)
+    note(f, s, j)
+    step, place = s.chosen[j], f.jobs[j]["place"]
+    step["row"], step["slot"], step["gpu"] = r, slot, gpu
+    for k in range(f.rows[r]["num_nodes"]):
+        s.places[place + k] = nodes[k]
+    take_nodes(f, s, r, slot, s.places, place, gpu, 1)
+    read(f, s, r, slot, 1)
+    s.money[TOTAL] += own_cost(f, r, slot)
+    count_rejection(f, s, j, -1)
+
+
+@kernel
+def scan(f: Facts, s: State, j: int, earliest: int, latest: int) -> tuple[int, int, float]:
+    """The cheapest of the earliest starts that the rows of a job find room for, the shortest row of equal cost: row
+    (-1 where there is none), slot and what it adds to the cost. Its place is in `State.best`."""
+    best_row, best_slot, best = -1, -1, math.inf
+    for k in range(f.jobs[j]["row"], f.jobs[j]["end_row"]):
+        r = f.row_order[k]
+        row = f.rows[r]
+        slot = max(earliest, row["first"])
+        last = min(latest - row["duration"], row["last"])
+        while slot <= last:
+            if row["gpus"] > 0:
+                # No start up to the last full slot of the window has room either.
+                end = slot + row["duration"]
+                full = full_slot(s.spacious, row["pool"], row["gpus"], row["num_nodes"], slot, end)
+                if full >= 0:
+                    slot = full + 1
+                    continue
+            if is_start(f, r, slot):
+                cost = offer(f, s, r, slot)
+                if cost < math.inf:
+                    if cost < best:
+                        best_row, best_slot, best = r, slot, cost
+                        keep_best(s, row["num_nodes"])
+                    break
+            slot += 1
+    return best_row, best_slot, best
+
+
+@kernel
+def insert(f: Facts, s: State, j: int, theta: float, tries: int, blink: float) -> bool:
+    """Run a job where it is cheapest, or leave it out where that is cheaper; whether it could be done.
+
+    Its candidates are walked through in order, each passed over with probability `blink`, until `tries` of them have
+    a place. One that costs too much by itself to be better than the best so far counts as one of them, unseen. Where
+    none has a place all starts are looked at.
+    """
+    earliest, latest, waits, is_waited_for = window_of(f, s, j)
+    reject = f.jobs[j]["reject"]
+    if is_waited_for:
+        reject = math.inf
+    if waits:
+        return reject < math.inf
+    best_row, best_slot, best_score, least = -1, -1, math.inf, math.inf
+    tried = 0
+    for k in range(s.candidate_start[j], s.candidate_start[j + 1]):
+        if blink > 0:
+            s.counters[RANDOM] = s.counters[RANDOM] * FACTOR % MODULUS
+            if s.counters[RANDOM] < blink * MODULUS:
+                continue
+        candidate = s.candidates[k]
+        # 0 + makes 64 bits of 32, for which nothing is to be compiled anew.
+        r, slot, key = 0 + candidate["row"], 0 + candidate["slot"], candidate["key"]
+        if slot < earliest or slot + f.rows[r]["duration"] > latest:
+            continue
+        if (1 - theta) * own_cost(f, r, slot) + theta * key < best_score:
+            cost = offer(f, s, r, slot)
+            if cost == math.inf:
+                continue
+            least = min(least, cost)
+            score = (1 - theta) * cost + theta * key
+            if score < best_score:
+                best_row, best_slot, best_score = r, slot, score
+                keep_best(s, f.rows[r]["num_nodes"])
+        tried += 1
+        if tried >= tries:
+            break
+    if best_row < 0:
+        best_row, best_slot, least = scan(f, s, j, earliest, latest)
+    if best_row < 0 or reject < least:
+        return reject < math.inf
+    put(f, s, j, best_row, best_slot, s.counters[BEST_GPU], s.best)
+    return True
+
+
+@kernel
+def is_as(f: Facts, s: State, j: int, wanted: np.ndarray, places: np.ndarray) -> bool:
+    """Whether a job does what is wanted."""
+    step, aim = s.chosen[j], wanted[j]
+    if step["row"] != aim["row"]:
+        return False
+    if step["row"] < 0:
+        return True
+    if step["slot"] != aim["slot"] or step["gpu"] != aim["gpu"]:
+        return False
+    at, is_same = f.jobs[j]["place"], True
+    for k in range(at, at + f.rows[step["row"]]["num_nodes"]):
+        is_same = is_same and s.places[k] == places[k]
+    return is_same
+
+
+@kernel
+def become(f: Facts, s: State, jobs: np.ndarray, wanted: np.ndarray, places: np.ndarray) -> None:
+    """Change some jobs to what is wanted; all are off before the first is on again, so that they do not collide."""
+    for j in jobs:
+        if not is_as(f, s, j, wanted, places):
+            drop(f, s, j)
+    for j in jobs:
+        aim = wanted[j]
+        if aim["row"] >= 0 and s.chosen[j]["row"] < 0:
+            put(f, s, j, aim["row"], aim["slot"], aim["gpu"], places[f.jobs[j]["place"] :])
+
+
+@kernel
+def commit(s: State) -> None:
+    """Forget the mark and the journal."""
+    for k in range(s.counters[CHANGED]):
+        s.noted[s.journal[k]] = False
+    s.counters[CHANGED] = 0
+    s.counters[MARKED] = 0
+
+
+@kernel
+def find(f: Facts, s: State, r: int, slot: int) -> float:
+    """What the cheapest place for a start adds to the cost, if the job may start then."""
+    earliest, latest, _, _ = window_of(f, s, f.rows[r]["job"])
+    if not is_start(f, r, slot) or slot < earliest or slot + f.rows[r]["duration"] > latest:
+        return math.inf
+    return offer(f, s, r, slot)
+
+
+def _entry() -> Callable[..., bool]:
+    stamp = sources("compiled", "state", "rental_kernels", "node_kernels", "storage_kernels", "insert_kernels")
+
+    @compiled
+    def perform(f: Facts, s: State, what: int, numbers: np.ndarray, theta: float, tries: int, blink: float) -> bool:
+        """Do one thing; `numbers` are jobs, or row and slot (FIND), or job, row, slot, GPU and nodes (PUT). False
+        where a job that must run found no place."""
+        if what == DROP:
+            for j in numbers:
+                drop(f, s, j)
+        elif what == PUT:
+            put(f, s, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4:])
+        elif what == FIND:
+            s.money[FOUND_COST] = find(f, s, numbers[0], numbers[1])
+        elif what == RECREATE:
+            for j in numbers:
+                if s.chosen[j]["row"] < 0 and not insert(f, s, j, theta, tries, blink):
+                    return False
+        elif what == MARK:
+            commit(s)
+            s.counters[MARKED] = 1
+            s.money[MARKED_TOTAL] = s.money[TOTAL]
+        elif what == COMMIT:
+            commit(s)
+        elif what in (BECOME, UNDO):
+            jobs, wanted, places = numbers, s.wanted, s.wanted_places
+            if what == UNDO:
+                s.counters[MARKED] = 0  # the way back is not noted
+                jobs, wanted, places = s.journal[: s.counters[CHANGED]], s.old, s.old_places
+            become(f, s, jobs, wanted, places)
+            if what == UNDO:
+                commit(s)
+                s.counters[MARKED] = 1
+                s.money[TOTAL] = s.money[MARKED_TOTAL]
+        return stamp >= 0
+
+    return perform
+
+
+perform = _entry()

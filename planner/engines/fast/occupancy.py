@@ -1,0 +1,265 @@
+"""What runs on which node in which slot, with the exact cost kept up to date: the state of the fast search.
+
+Each method is one call into compiled code. Where several jobs change, give them to one call.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.engines.fast import insert_kernels as kernels
+from planner.engines.fast.by_reference import referred
+from planner.engines.fast.state import (
+    CANDIDATE,
+    CHANGED,
+    FOUND_COST,
+    FOUND_GPU,
+    FREE_CHOICE,
+    MARKED,
+    MISSING,
+    RANDOM,
+    TOTAL,
+    empty_state,
+    facts_of,
+)
+from planner.engines.fast.table import Table
+from planner.engines.schedule import Schedule, Step
+from planner.engines.timeline import Spot
+
+
+class Snapshot(NamedTuple):
+    """What every job does."""
+
+    chosen: np.ndarray
+    places: np.ndarray
+    cost: float
+
+
+class Found(NamedTuple):
+    """The cheapest place for a start: what it adds to the cost, its nodes (counted over all pools), and the shared
+    GPU, -1 where it takes whole ones."""
+
+    delta: float
+    nodes: np.ndarray
+    gpu: int
+
+
+class Occupancy:
+    """Jobs on nodes. Jobs, rows and nodes are numbers as in the table; nodes are counted over all pools."""
+
+    def __init__(self, table: Table, seed: int = 0):
+        self.table = table
+        self.facts = facts_of(table)
+        self.state = empty_state(self.facts)
+        self._arrays = referred(self.facts, self.state)
+        self.seed(seed)
+
+    # --- what there is -----------------------------------------------------------------------------------
+
+    @property
+    def cost(self) -> float:
+        """Cost of the plan, rejected jobs included; jobs that must run and do not (`missing`) are not in it."""
+        return float(self.state.money[TOTAL])
+
+    @property
+    def missing(self) -> int:
+        """Jobs that must run and do not."""
+        return int(self.state.counters[MISSING])
+
+    @property
+    def row(self) -> np.ndarray:
+        """Row of each job, -1 where it does not run. A view, as are the following."""
+        return self.state.chosen["row"]
+
+    @property
+    def slot(self) -> np.ndarray:
+        """Start slot of each job that runs."""
+        return self.state.chosen["slot"]
+
+    @property
+    def gpu(self) -> np.ndarray:
+        """Shared GPU of each job that runs on a share of one; else -1."""
+        return self.state.chosen["gpu"]
+
+    @property
+    def peak(self) -> np.ndarray:
+        """Most MB/s read at a time at each site."""
+        return self.state.sites["peak"]
+
+    @property
+    def node_cost(self) -> np.ndarray:
+        """Money for each node."""
+        return self.state.nodes["cost"]
+
+    def nodes_of(self, j: int) -> np.ndarray:
+        """Nodes of a job that runs."""
+        at = self.facts.jobs["place"][j]
+        return self.state.places[at : at + self.facts.rows["num_nodes"][self.row[j]]]
+
+    # --- suppositions of a search, which change what places are offered and not the cost of the plan -----
+
+    @property
+    def limit(self) -> np.ndarray:
+        """MB/s of each site that offers may reach, unless the peak is higher already."""
+        return self.state.sites["limit"]
+
+    @property
+    def bought(self) -> np.ndarray:
+        """MB/s of each site that offers take as paid."""
+        return self.state.sites["bought"]
+
+    @property
+    def allowed_level(self) -> np.ndarray:
+        """Besides 0 the only level at which offers read a dataset at a site, shape (S, D); -2: any."""
+        return self.state.cached["allowed"]
+
+    @property
+    def cache_is_paid(self) -> np.ndarray:
+        """Whether offers take the cache of a dataset at a site as paid, shape (S, D)."""
+        return self.state.cached["paid"]
+
+    def suppose_nothing(self) -> None:
+        """Back to what the plan itself pays for."""
+        self.limit[:] = self.facts.tariffs["cap"]
+        self.bought[:] = 0.0
+        self.allowed_level[:] = FREE_CHOICE
+        self.cache_is_paid[:] = False
+
+    # --- changes -----------------------------------------------------------------------------------------
+
+    def _perform(
+        self,
+        what: int,
+        numbers: Iterable[int] | np.ndarray = (),
+        theta: float = 0.0,
+        tries: int = 1,
+        blink: float = 0.0,
+    ) -> bool:
+        whole = np.ascontiguousarray(numbers if isinstance(numbers, np.ndarray) else list(numbers), dtype=np.int64)
+        return bool(kernels.perform(*self._arrays, what, whole, float(theta), int(tries), float(blink)))
+
+    def seed(self, seed: int) -> None:
+        """Begin the random numbers anew."""
+        # Spread out, as the first numbers after small ones are small.
+        self.state.counters[RANDOM] = 1 + (seed * 1103515245 + 12345) % (kernels.MODULUS - 1)
+
+    def set_candidates(self, start: np.ndarray, row: np.ndarray, slot: np.ndarray, key: np.ndarray) -> None:
+        """The starts that `recreate` walks through: those of job j are `start[j] .. start[j + 1] - 1`, by ascending
+        key, a finite estimate of what a start costs."""
+        candidates = np.zeros(len(row), dtype=CANDIDATE)
+        candidates["row"], candidates["slot"], candidates["key"] = row, slot, key
+        starts = np.ascontiguousarray(start, dtype=np.int64)
+        self.state = self.state._replace(candidate_start=starts, candidates=candidates)
+        self._arrays = referred(self.facts, self.state)
+
+    def drop(self, jobs: Iterable[int] | np.ndarray) -> None:
+        """Take jobs off; those that do not run are passed over."""
+        self._perform(kernels.DROP, jobs)
+
+    def put(self, j: int, row: int, slot: int, nodes: Sequence[int] | np.ndarray, gpu: int = -1) -> None:
+        """Run a job where `find` has found a place; where it runs already it is taken off there."""
+        if len(nodes) != self.facts.rows["num_nodes"][row]:
+            raise ValueError(f"row {row} takes {self.facts.rows['num_nodes'][row]} nodes, not {len(nodes)}")
+        self._perform(kernels.PUT, [j, row, slot, gpu, *nodes])
+
+    def find(self, row: int, slot: int) -> Found | None:
+        """The cheapest place for a start of a job that does not run; None where there is none, or where the job's
+        predecessors and successors that run leave no time for it."""
+        self._perform(kernels.FIND, [row, slot])
+        delta = float(self.state.money[FOUND_COST])
+        if math.isinf(delta):
+            return None
+        nodes = self.state.found[: self.facts.rows["num_nodes"][row]].copy()
+        return Found(delta, nodes, int(self.state.counters[FOUND_GPU]))
+
+    def recreate(
+        self, jobs: Iterable[int] | np.ndarray, *, theta: float = 0.0, tries: int = 8, blink: float = 0.0
+    ) -> bool:
+        """Run jobs one after the other, each at the best of its first `tries` candidates that have a place, or leave
+        it out where that is cheaper. The best has the lowest (1 - theta) cost added + theta key; a candidate is
+        passed over with probability `blink`. Where none has a place all starts are looked at.
+
+        False where a job that must run, itself or for one that runs after it, has no place; the jobs before it stay.
+        """
+        return self._perform(kernels.RECREATE, jobs, theta, tries, blink)
+
+    def mark(self) -> None:
+        """Note changes from here on."""
+        self._perform(kernels.MARK)
+
+    def undo(self) -> None:
+        """Back to the mark, which stays."""
+        if not self.state.counters[MARKED]:
+            raise ValueError("there is no mark to go back to")
+        self._perform(kernels.UNDO)
+
+    def commit(self) -> None:
+        """Forget the mark."""
+        self._perform(kernels.COMMIT)
+
+    def changed(self) -> np.ndarray:
+        """Jobs touched since the mark."""
+        return self.state.journal[: self.state.counters[CHANGED]].copy()
+
+    def refresh(self) -> None:
+        """All sums anew, without what rounding has left in them; now and then, after some 100,000 changes."""
+        state, kept = self.state, self.snapshot()
+        marked, state.counters[MARKED] = int(state.counters[MARKED]), 0  # what any job does stays as it is
+        jobs = np.arange(self.table.num_jobs)
+        self.drop(jobs)
+        state.crossing[:] = 0.0
+        state.sites["cached"] = 0.0
+        reject = self.facts.jobs["reject"]
+        state.money[TOTAL] = reject[np.isfinite(reject)].sum()
+        self.restore(kept)
+        state.counters[MARKED] = marked
+
+    # --- as a whole --------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """What every job does, to come back to."""
+        return Snapshot(self.state.chosen.copy(), self.state.places.copy(), self.cost)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """What every job did at a snapshot, of this table."""
+        self.state.wanted[:], self.state.wanted_places[:] = snapshot.chosen, snapshot.places
+        self._perform(kernels.BECOME, np.arange(self.table.num_jobs))
+
+    def load(self, schedule: Schedule) -> None:
+        """Become a schedule over the same starts."""
+        wanted, places = self.state.wanted, self.state.wanted_places
+        wanted["row"] = -1
+        for j, step in schedule.chosen.items():
+            row = self.facts.rows[step.row]
+            first, at = self.facts.pools["start"][row["pool"]], self.facts.jobs["place"][j]
+            nodes, gpu = (step.spot[:1], step.spot[1]) if row["gpus"] == 0 else (step.spot, -1)
+            wanted[j] = (step.row, step.slot, gpu)
+            places[at : at + len(nodes)] = first + np.array(nodes)
+        self._perform(kernels.BECOME, np.arange(self.table.num_jobs))
+
+    def steps(self) -> list[tuple[int, int, int, Spot]]:
+        """Job, row, slot and place of all that runs; nodes are counted within their pool here."""
+        found = []
+        for j in np.flatnonzero(self.row >= 0).tolist():
+            row, slot, gpu = self.state.chosen[j].item()
+            nodes = self.nodes_of(j) - self.facts.pools["start"][self.facts.rows["pool"][row]]
+            found.append((j, row, slot, (*nodes.tolist(), *([gpu] if gpu >= 0 else []))))
+        return found
+
+    def own_cost(self, row: int, slot: int) -> float:
+        """What a start costs by itself."""
+        record = self.facts.rows[row]
+        end, energy = slot + record["duration"], self.facts.energy[record["pool"]]
+        own = record["fixed"] + record["busy"] * (energy[end] - energy[slot]) + self.facts.late[record["job"], end]
+        return float(own)
+
+    def to_schedule(self) -> Schedule:
+        """The same as a schedule."""
+        schedule = Schedule(self.table.starts)
+        for j, row, slot, spot in self.steps():
+            schedule.put(j, Step(row, slot, spot, self.own_cost(row, slot)))
+        return schedule

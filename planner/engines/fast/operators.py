@@ -1,0 +1,182 @@
+"""Which jobs to take off the nodes and put back anew: the moves of the search, each a small object.
+
+A move is the jobs that are taken off, in the order in which they are put back. What else it changes for as long as
+it is tried (a dataset that counts as cached, bandwidth that counts as bought) it sets on the occupancy; the search
+takes that back.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from typing import Protocol
+
+import numpy as np
+
+from planner.engines.fast.guide import Guide
+from planner.engines.fast.occupancy import Occupancy
+
+# Large enough to rearrange some nodes, small enough to be tried thousands of times a second.
+FEWEST, MOST = 2, 12
+
+
+class Operator(Protocol):
+    """Chooses jobs to take off and put back."""
+
+    def choose(self, occupancy: Occupancy, draw: random.Random) -> list[int]:
+        """Jobs in the order in which they are to be put back; none where there is nothing to try."""
+
+
+class Situation:
+    """Where the jobs are now: begin, end and pool of each, -1 where it does not run."""
+
+    def __init__(self, occupancy: Occupancy):
+        rows = occupancy.table.rows
+        row = occupancy.row
+        runs = row >= 0
+        self.pool = np.where(runs, rows.pool[row], -1)
+        self.begin = np.where(runs, occupancy.slot, -1)
+        self.end = np.where(runs, occupancy.slot + rows.duration[row], -1)
+
+
+class Neighbours:
+    """A job and those that run nearest to it in time, those of its pool first."""
+
+    def choose(self, occupancy: Occupancy, draw: random.Random) -> list[int]:
+        """Jobs in random order."""
+        now = Situation(occupancy)
+        number = len(now.pool)
+        seed = draw.randrange(number)
+        middle = (now.begin + now.end) / 2
+        distance = np.abs(middle - middle[seed])
+        distance = distance + (now.pool != now.pool[seed]) * draw.uniform(0, occupancy.table.num_slots / 3)
+        noise = np.random.Generator(np.random.PCG64(draw.getrandbits(63))).random(number)
+        count = min(number, draw.randint(FEWEST, MOST))
+        # Not just the nearest: each is passed over now and then.
+        near = np.argsort(distance / (0.05 + noise), kind="stable")[:count].tolist()
+        if seed not in near:
+            near[-1] = seed
+        draw.shuffle(near)
+        return near
+
+
+class Window:
+    """What runs in a pool about some time, the jobs that are badly placed there last to be put back."""
+
+    def choose(self, occupancy: Occupancy, draw: random.Random) -> list[int]:
+        """Jobs by size, or in random order."""
+        now = Situation(occupancy)
+        running = np.flatnonzero(now.pool >= 0)
+        if not len(running):
+            return []
+        seed = int(running[draw.randrange(len(running))])
+        p, at = int(now.pool[seed]), draw.randrange(int(now.begin[seed]), int(now.end[seed]))
+        there = np.flatnonzero((now.pool == p) & (now.begin <= at) & (now.end > at))
+        jobs = draw.sample(there.tolist(), min(len(there), draw.randint(FEWEST, MOST)))
+        draw.shuffle(jobs)
+        return jobs
+
+
+class Ejection:
+    """A job that would rather be elsewhere, and what stands in its way there."""
+
+    def __init__(self, guide: Guide):
+        self.guide = guide
+
+    def choose(self, occupancy: Occupancy, draw: random.Random) -> list[int]:
+        """The job first, then those that it drives out."""
+        regret = self.guide.regret(occupancy)
+        total = float(regret.sum())
+        if total <= 0:
+            return []
+        j = int(np.searchsorted(np.cumsum(regret), draw.random() * total))
+        first, last = int(self.guide.start[j]), int(self.guide.start[j + 1])
+        if first == last:
+            return []
+        # One of its best starts, the best most often.
+        k = first + min(last - first - 1, int(draw.expovariate(0.1)))
+        r, begin = int(self.guide.row[k]), int(self.guide.slot[k])
+        rows = occupancy.table.rows
+        p, end = int(rows.pool[r]), begin + int(rows.duration[r])
+        now = Situation(occupancy)
+        there = np.flatnonzero((now.pool == p) & (now.begin < end) & (now.end > begin))
+        others = [i for i in there.tolist() if i != j]
+        driven = draw.sample(others, min(len(others), draw.randint(1, MOST)))
+        if draw.random() < 0.5:
+            driven.sort(key=lambda i: -regret[i])
+        return [j, *driven]
+
+
+class Regrets:
+    """Several jobs that would rather be elsewhere, wherever they are."""
+
+    def __init__(self, guide: Guide):
+        self.guide = guide
+
+    def choose(self, occupancy: Occupancy, draw: random.Random) -> list[int]:
+        """The jobs with the most to gain first."""
+        regret = self.guide.regret(occupancy)
+        some = np.flatnonzero(regret > 0)
+        if not len(some):
+            return []
+        count = min(len(some), draw.randint(FEWEST, MOST))
+        key = np.array([draw.random() for _ in range(len(some))]) ** (1.0 / regret[some])
+        return [int(j) for j in some[np.argsort(-key, kind="stable")[:count]]]
+
+
+class Caching:
+    """The readers of a dataset, as if it were cached somewhere already, or nowhere.
+
+    One by one no reader would pay for a cache that others would use too, or give up one that they keep.
+    """
+
+    def __init__(self, occupancy: Occupancy):
+        rows = occupancy.table.rows
+        self.levels: dict[int, set[tuple[int, int]]] = defaultdict(set)
+        self.readers: dict[int, set[int]] = defaultdict(set)
+        for r in np.flatnonzero(rows.dataset >= 0).tolist():
+            d = int(rows.dataset[r])
+            self.readers[d].add(int(rows.job[r]))
+            if rows.level[r] > 0:
+                self.levels[d].add((int(rows.site[r]), int(rows.level[r])))
+
+    def choose(self, occupancy: Occupancy, draw: random.Random) -> list[int]:
+        """Readers in random order."""
+        if not self.levels:
+            return []
+        d = draw.choice(sorted(self.levels))
+        occupancy.allowed_level[:, d] = 0
+        if draw.random() < 0.6:
+            s, level = draw.choice(sorted(self.levels[d]))
+            occupancy.allowed_level[s, d] = level
+            occupancy.cache_is_paid[s, d] = True
+        jobs = sorted(self.readers[d])
+        jobs = draw.sample(jobs, min(len(jobs), 4 * MOST))
+        draw.shuffle(jobs)
+        return jobs
+
+
+class Bandwidth:
+    """Readers at a site, as if more bandwidth were bought already, or less could be had."""
+
+    def choose(self, occupancy: Occupancy, draw: random.Random) -> list[int]:
+        """Those that read when most is read, in random order."""
+        rows = occupancy.table.rows
+        row = occupancy.row
+        reads = (row >= 0) & (rows.rate[row] > 0)
+        if not reads.any():
+            return []
+        s = int(rows.site[row[draw.choice(np.flatnonzero(reads).tolist())]])
+        peak = float(occupancy.peak[s])
+        here = np.flatnonzero(reads & (rows.site[row] == s))
+        if draw.random() < 0.5:
+            occupancy.bought[s] = peak * draw.uniform(1.0, 1.5)
+        else:
+            occupancy.limit[s] = peak * draw.uniform(0.5, 1.0)
+            usage = occupancy.state.bandwidth[s]
+            at = int(np.argmax(usage))
+            now = Situation(occupancy)
+            here = here[(now.begin[here] <= at) & (now.end[here] > at)]
+        jobs = draw.sample(here.tolist(), min(len(here), 2 * MOST))
+        draw.shuffle(jobs)
+        return jobs

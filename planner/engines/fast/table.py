@@ -1,0 +1,355 @@
+"""The instance and its rows as plain arrays, in the form that compiled code takes.
+
+Made from `models.starts.Starts` and nothing else, so pricing and search see exactly the starts that the formulation
+sees. No array has an entry for every start: the own cost of start (r, t) is
+
+    fixed[r] + busy[r] (energy[p, t + d[r]] - energy[p, t]) + late[j, t + d[r]].
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from models import grid
+from models.domain.instance import Instance
+from models.precedence import topological_order
+from models.starts import Starts
+
+UNLIMITED = 2**40
+
+
+class Rows(NamedTuple):
+    """One entry a row of `Starts.rows`, in its order."""
+
+    job: np.ndarray
+    pool: np.ndarray
+    duration: np.ndarray
+    first: np.ndarray
+    """First start slot."""
+    last: np.ndarray
+    """Last start slot."""
+    mask: np.ndarray
+    """Index into `Table.masks` where slots between them are left out; else -1."""
+    num_nodes: np.ndarray
+    gpus: np.ndarray
+    """Whole GPUs on each of its nodes; 0 where it takes slices of one shared GPU."""
+    slices: np.ndarray
+    """Slices of the shared GPU; 0 where it takes whole ones."""
+    memory: np.ndarray
+    """GB on the shared GPU."""
+    cores: np.ndarray
+    """CPU cores on each of its nodes; 0 where the pool does not state them."""
+    ram: np.ndarray
+    site: np.ndarray
+    dataset: np.ndarray
+    level: np.ndarray
+    link: np.ndarray
+    """Index of the network link that it reads across; -1 at home."""
+    rate: np.ndarray
+    """MB/s over the link of its site."""
+    kept: np.ndarray
+    busy: np.ndarray
+    """GPUs that draw energy."""
+    fixed: np.ndarray
+    """Money for any start."""
+    width: np.ndarray
+    """Slices of all of its nodes."""
+
+
+class Pools(NamedTuple):
+    """One entry a pool."""
+
+    node_start: np.ndarray
+    """First node of each pool in the numbering of all nodes, shape (P + 1,)."""
+    gpus: np.ndarray
+    slices_per_gpu: np.ndarray
+    gpu_memory: np.ndarray
+    cores: np.ndarray
+    ram: np.ndarray
+    block: np.ndarray
+    boot: np.ndarray
+    price: np.ndarray
+    """Money for a node in each slot, tails beyond the horizon included, shape (P, T + longest block)."""
+    price_sums: np.ndarray
+    """Its prefix sums, shape (P, T + longest block + 1)."""
+    energy: np.ndarray
+    """Prefix sums of the money for a busy GPU, shape (P, T + 1)."""
+
+
+class Nodes(NamedTuple):
+    """One entry a node; nodes of one kind are alike."""
+
+    pool: np.ndarray
+    kind: np.ndarray
+    usable: np.ndarray
+    """Shape (kinds, T)."""
+    available: np.ndarray
+    warm: np.ndarray
+
+
+class Jobs(NamedTuple):
+    """One entry a job."""
+
+    row_start: np.ndarray
+    late: np.ndarray
+    """Money for tardiness and lost value by completion slot edge, shape (J, T + 1)."""
+    reject: np.ndarray
+    """Infinite where it must run."""
+    before_start: np.ndarray
+    before: np.ndarray
+    after_start: np.ndarray
+    after: np.ndarray
+    twin: np.ndarray
+    """The first job that is identical to each; itself where there is none before."""
+
+
+class Storage(NamedTuple):
+    """Sites, datasets and links."""
+
+    piece_start: np.ndarray
+    alpha: np.ndarray
+    beta: np.ndarray
+    hours: np.ndarray
+    cap: np.ndarray
+    cache_capacity: np.ndarray
+    cache_cost: np.ndarray
+    """Money for a dataset at a level, staging included, shape (S, D, L + 1)."""
+    cache_size: np.ndarray
+    """GB, shape (S, D, L + 1)."""
+    link_cap: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Everything that the fast engine reads of a problem."""
+
+    starts: Starts
+    rows: Rows
+    pools: Pools
+    nodes: Nodes
+    jobs: Jobs
+    storage: Storage
+    masks: np.ndarray
+    """Start slots allowed, for rows with holes, shape (masks, T)."""
+    kept_start: np.ndarray
+    kept_node: np.ndarray
+    kept_gpu: np.ndarray
+
+    @classmethod
+    def of(cls, starts: Starts) -> Table:
+        """The table of some starts."""
+        instance = starts.instance
+        pools = _pools(instance, starts)
+        rows, masks = _rows(starts)
+        kept = [_kept_places(instance, j, pools.node_start) for j in range(len(instance.jobs))]
+        kept_start = np.cumsum([0, *(len(nodes) for nodes, _ in kept)]).astype(np.int32)
+        return cls(
+            starts,
+            rows,
+            pools,
+            _nodes(instance, starts.num_slots),
+            _jobs(starts, rows),
+            _storage(instance, starts.num_slots),
+            masks,
+            kept_start,
+            np.array([node for nodes, _ in kept for node in nodes], dtype=np.int32),
+            np.array([gpu for _, gpu in kept], dtype=np.int32),
+        )
+
+    @property
+    def instance(self) -> Instance:
+        """The instance."""
+        return self.starts.instance
+
+    @property
+    def num_slots(self) -> int:
+        """Slots of the grid."""
+        return self.starts.num_slots
+
+    @property
+    def num_jobs(self) -> int:
+        """Jobs of the instance."""
+        return len(self.jobs.reject)
+
+    @cached_property
+    def depth(self) -> list[int]:
+        """Predecessors of each job one after the other, counted along the longest chain."""
+        jobs = self.jobs
+        depth: list[int] = [0] * self.num_jobs
+        for j in topological_order(self.instance):
+            before = jobs.before[jobs.before_start[j] : jobs.before_start[j + 1]]
+            depth[j] = max((depth[i] + 1 for i in before.tolist()), default=0)
+        return depth
+
+    def after_predecessors(self, order: list[int]) -> list[int]:
+        """The same jobs, each after its predecessors, otherwise in their order."""
+        return sorted(order, key=self.depth.__getitem__) if len(self.jobs.before) else order
+
+    @cached_property
+    def links(self) -> list[tuple[int, int]]:
+        """(home, site) of each network link."""
+        index = self.instance.site_index
+        return [(index[link.source], index[link.target]) for link in self.instance.network]
+
+
+def _rows(starts: Starts) -> tuple[Rows, np.ndarray]:
+    instance, rows = starts.instance, starts.rows
+    links = {(link.source, link.target): k for k, link in enumerate(instance.network)}
+    sites = [site.id for site in instance.sites]
+    ints: list[tuple[int, ...]] = []
+    floats: list[tuple[float, ...]] = []
+    masks: list[np.ndarray] = []
+    for row in rows:
+        mode, pool = row.mode, instance.pools[row.mode.pool]
+        first, last = int(row.slots[0]), int(row.slots[-1])
+        mask = -1
+        if last - first + 1 != len(row.slots):
+            mask = len(masks)
+            masks.append(np.isin(np.arange(starts.num_slots), row.slots))
+        shares = mode.is_small and pool.slices_per_gpu > 1
+        whole = pool.gpus_per_node if mode.is_gang else max(1, mode.gpus)
+        cores = 0 if pool.cpu_cores is None else pool.cpu_cores if mode.is_gang else mode.cpu_cores
+        ram = 0.0 if pool.ram is None else pool.ram if mode.is_gang else mode.ram_gb
+        link = -1 if row.link is None else links[sites[row.link[0]], sites[row.link[1]]]
+        ints.append((
+            row.job, mode.pool, mode.duration, first, last, mask, mode.num_nodes, 0 if shares else whole,
+            mode.slices if shares else 0, cores, row.site, row.dataset, row.level, link, row.kept,
+            mode.num_nodes * mode.slices,
+        ))  # fmt: skip
+        floats.append((mode.memory_gb if shares else 0.0, ram, row.link_rate, mode.busy_gpus, row.fixed_cost))
+    i = np.array(ints, dtype=np.int32).reshape(len(rows), 16).T.copy()
+    f = np.array(floats, dtype=float).reshape(len(rows), 5).T.copy()
+    found = Rows(
+        job=i[0], pool=i[1], duration=i[2], first=i[3], last=i[4], mask=i[5], num_nodes=i[6], gpus=i[7], slices=i[8],
+        memory=f[0], cores=i[9], ram=f[1], site=i[10], dataset=i[11], level=i[12], link=i[13], rate=f[2],
+        kept=i[14].astype(np.bool_), busy=f[3], fixed=f[4], width=i[15],
+    )  # fmt: skip
+    return found, np.array(masks, dtype=np.bool_).reshape(len(masks), starts.num_slots)
+
+
+def _pools(instance: Instance, starts: Starts) -> Pools:
+    pools = instance.pools
+    blocks = np.array([grid.block_slots(instance, pool) for pool in pools], dtype=np.int32)
+    length = starts.num_slots + int(blocks.max(initial=1))
+    price = np.zeros((len(pools), length))
+    for p, pool in enumerate(pools):
+        listed = grid.node_prices(instance, pool, starts.num_slots)[:length]
+        price[p, : len(listed)] = listed
+    energy = [
+        np.concatenate([[0.0], np.cumsum(grid.energy_prices(instance, site, pool, starts.num_slots))])
+        for pool in pools
+        for site in [instance.sites[instance.site_index[pool.site]]]
+    ]
+    return Pools(
+        node_start=np.cumsum([0, *(pool.nodes for pool in pools)]).astype(np.int32),
+        gpus=np.array([pool.gpus_per_node for pool in pools], dtype=np.int32),
+        slices_per_gpu=np.array([pool.slices_per_gpu for pool in pools], dtype=np.int32),
+        gpu_memory=np.array([math.inf if pool.gpu_memory is None else pool.gpu_memory for pool in pools]),
+        cores=np.array([UNLIMITED if pool.cpu_cores is None else pool.cpu_cores for pool in pools], dtype=np.int64),
+        ram=np.array([math.inf if pool.ram is None else pool.ram for pool in pools]),
+        block=blocks,
+        boot=np.array([grid.boot_slots(instance, pool) for pool in pools], dtype=np.int32),
+        price=price,
+        price_sums=np.concatenate([np.zeros((len(pools), 1)), np.cumsum(price, axis=1)], axis=1),
+        energy=np.array(energy),
+    )
+
+
+def _nodes(instance: Instance, num_slots: int) -> Nodes:
+    kinds = [grid.node_kinds(instance, pool, num_slots) for pool in instance.pools]
+    offset = np.cumsum([0, *(len(found.number) for found in kinds)])
+    return Nodes(
+        pool=np.repeat(np.arange(len(kinds), dtype=np.int32), [len(found.kind) for found in kinds]),
+        kind=np.concatenate([found.kind + k for found, k in zip(kinds, offset[:-1], strict=True)]).astype(np.int32),
+        usable=np.concatenate([found.usable for found in kinds]),
+        available=np.concatenate([found.available for found in kinds]),
+        warm=np.concatenate([found.warm for found in kinds]),
+    )
+
+
+def _jobs(starts: Starts, rows: Rows) -> Jobs:
+    instance = starts.instance
+    late = np.zeros((len(instance.jobs), starts.num_slots + 1))
+    prices = starts.prices
+    for j in range(len(instance.jobs)):
+        for part in (prices.tardiness(j), prices.lost_value(j)):
+            if part is not None:
+                late[j] += part
+    before = [[instance.job_index[name] for name in job.after] for job in instance.jobs]
+    after: list[list[int]] = [[] for _ in instance.jobs]
+    for j, names in enumerate(before):
+        for i in names:
+            after[i].append(j)
+    counts = np.bincount(rows.job, minlength=len(instance.jobs))
+    row_start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    linked = {j for j, names in enumerate(before) if names} | {i for names in before for i in names}
+    return Jobs(
+        row_start=row_start,
+        late=late,
+        reject=np.array([math.inf if job.reject_cost is None else job.reject_cost for job in instance.jobs]),
+        before_start=_offsets(before),
+        before=np.array([i for names in before for i in names], dtype=np.int32),
+        after_start=_offsets(after),
+        after=np.array([k for names in after for k in names], dtype=np.int32),
+        twin=_twins(instance, rows, row_start, late, linked),
+    )
+
+
+def _twins(instance: Instance, rows: Rows, row_start: np.ndarray, late: np.ndarray, linked: set[int]) -> np.ndarray:
+    """Identical jobs are priced once: the same rows, the same costs at every edge, no predecessor or successor."""
+    twin = np.arange(len(instance.jobs), dtype=np.int32)
+    seen: dict[bytes, int] = {}
+    fields = [values for name, values in zip(Rows._fields, rows, strict=True) if name != "job"]
+    for j, job in enumerate(instance.jobs):
+        if j in linked or job.running is not None:
+            continue
+        part = slice(row_start[j], row_start[j + 1])
+        what = [values[part].tobytes() for values in fields]
+        key = b"|".join([repr((job.reject_cost, job.dataset)).encode(), late[j].tobytes(), *what])
+        digest = hashlib.blake2b(key, digest_size=16).digest()
+        twin[j] = seen.setdefault(digest, j)
+    return twin
+
+
+def _offsets(lists: list[list[int]]) -> np.ndarray:
+    return np.cumsum([0, *map(len, lists)]).astype(np.int32)
+
+
+def _storage(instance: Instance, num_slots: int) -> Storage:
+    pieces = [grid.tariff_pieces(site) for site in instance.sites]
+    levels = np.arange(instance.cache_levels + 1) / instance.cache_levels
+    cost = np.zeros((len(instance.sites), len(instance.datasets), len(levels)))
+    size = np.zeros_like(cost)
+    hours = np.array([grid.billed_hours(instance, site, num_slots) for site in instance.sites])
+    for s, site in enumerate(instance.sites):
+        for d, dataset in enumerate(instance.datasets):
+            link = instance.links.get((dataset.home, site.id))
+            size[s, d] = dataset.size * levels
+            each_gb = site.storage.cache_price * hours[s] + (link.price if link is not None else 0.0)
+            cost[s, d] = size[s, d] * each_gb
+    flat = [piece for group in pieces for piece in group]
+    return Storage(
+        piece_start=np.cumsum([0, *map(len, pieces)]).astype(np.int32),
+        alpha=np.array([alpha for alpha, _ in flat], dtype=float),
+        beta=np.array([beta for _, beta in flat], dtype=float),
+        hours=hours,
+        cap=np.array([grid.bandwidth_cap(site) for site in instance.sites]),
+        cache_capacity=np.array([site.storage.cache_capacity for site in instance.sites]),
+        cache_cost=cost,
+        cache_size=size,
+        link_cap=np.array([math.inf if link.bandwidth is None else link.bandwidth for link in instance.network]),
+    )
+
+
+def _kept_places(instance: Instance, j: int, node_start: np.ndarray) -> tuple[list[int], int]:
+    running = instance.jobs[j].running
+    if running is None:
+        return [], 0
+    offset = int(node_start[instance.pool_index[running.pool]])
+    return [offset + place.node for place in running.places], running.places[0].gpus[0]

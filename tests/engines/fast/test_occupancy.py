@@ -1,0 +1,336 @@
+"""The compiled state of the fast search, against schedules, recounts and the checker."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models.check import check
+from models.precedence import precedence_graph
+from models.rentals import cheapest_intervals
+from planner.engines.assemble import plan_of
+from planner.engines.fast.compiled import HAS_NUMBA
+from planner.engines.fast.occupancy import Occupancy
+from tests.engines.fast.walks import added_costs, can_run, occupancy_of, set_some_candidates, total, trace, walk
+from tests.engines.samples import HOUR, Doc, instance_of, mode
+from tests.random_instances import FAMILIES, random_instance
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+# --- against the schedule and the checker ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_cost_is_that_of_the_plan(family: str) -> None:
+    """After any changes the cost is that of a recount, and what runs is a plan that passes the check."""
+    checked = 0
+    for seed in range(25):
+        instance = random_instance(family, np.random.default_rng(seed))
+        occupancy, draw = occupancy_of(instance), random.Random(seed)
+        set_some_candidates(occupancy, draw)
+        for what in walk(occupancy, draw, 12):
+            schedule = occupancy.to_schedule()
+            case = (family, seed, what)
+            assert occupancy.cost == pytest.approx(total(schedule), rel=1e-9, abs=1e-9), case
+            must = [j for j, job in enumerate(instance.jobs) if job.reject_cost is None and j not in schedule.chosen]
+            assert occupancy.missing == len(must), case
+            same = occupancy_of(instance)
+            same.load(schedule)
+            assert same.steps() == occupancy.steps(), case
+            assert_same_sums(occupancy, same, case)
+            if not must and what == "move":
+                plan = plan_of(schedule, status="feasible", engine="fast", seed=0, versions={}, dual_bound=None)
+                assert check(instance, plan).violations == (), case
+                checked += 1
+    assert checked > 30
+
+
+def assert_same_sums(one: Occupancy, other: Occupancy, case: Any) -> None:
+    """Whatever the state keeps: whole numbers to the last, money and sums up to rounding."""
+    runs = one.row >= 0
+    assert (one.row == other.row).all(), case
+    assert (one.state.chosen[runs] == other.state.chosen[runs]).all(), case
+    for j in np.flatnonzero(runs):
+        assert one.nodes_of(j).tolist() == other.nodes_of(j).tolist(), case
+    for name in ("taken", "spacious", "cores", "slices", "readers"):
+        assert (getattr(one.state, name) == getattr(other.state, name)).all(), (*case, name)
+    for name in ("ram", "memory", "bandwidth", "crossing"):
+        assert getattr(one.state, name) == pytest.approx(getattr(other.state, name), rel=1e-9, abs=1e-9), (*case, name)
+    for name in ("runs", "cost"):
+        assert (one.state.nodes[name] == other.state.nodes[name]).all(), (*case, name)
+    for name in ("peak", "cost", "cached"):
+        assert one.state.sites[name] == pytest.approx(other.state.sites[name], rel=1e-9, abs=1e-9), (*case, name)
+    assert (one.state.cached["readers"] == other.state.cached["readers"]).all(), case
+    assert (one.state.cached["level"] == other.state.cached["level"]).all(), case
+    assert one.cost == pytest.approx(other.cost, rel=1e-9, abs=1e-9), case
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_place_is_the_cheapest_and_costs_what_it_adds(family: str) -> None:
+    """Against all places there are: the first difference of recounts that is lowest, or none where nothing fits."""
+    places = refusals = 0
+    for seed in range(40):
+        instance = random_instance(family, np.random.default_rng(seed))
+        occupancy, draw = occupancy_of(instance), random.Random(seed)
+        set_some_candidates(occupancy, draw)
+        graph = precedence_graph(instance)
+        for _ in walk(occupancy, draw, 6):
+            rows = occupancy.table.starts.rows
+            free = [r for r, row in enumerate(rows) if can_run(occupancy, graph, row.job)]
+            for r in draw.sample(free, min(3, len(free))):
+                slot = int(draw.choice(rows[r].slots))
+                found = occupancy.find(r, slot)
+                added = added_costs(occupancy, r, slot)
+                case = (family, seed, r, slot)
+                assert (found is None) == (not added), case
+                if found is None:
+                    refusals += 1
+                    continue
+                places += 1
+                pool = rows[r].pool
+                spot = (*(found.nodes - occupancy.facts.pools["start"][pool]).tolist(), *gpu_of(found.gpu))
+                assert found.delta == pytest.approx(min(added.values()), rel=1e-9, abs=2e-9), case
+                assert found.delta == pytest.approx(added[tuple(sorted(spot[: rows[r].mode.num_nodes]))], abs=2e-9), (
+                    case
+                )
+                before = occupancy.cost
+                occupancy.mark()
+                occupancy.put(rows[r].job, r, slot, found.nodes, found.gpu)
+                reject = instance.jobs[rows[r].job].reject_cost or 0.0
+                assert occupancy.cost - before == pytest.approx(found.delta - reject, rel=1e-9, abs=1e-9), case
+                assert (rows[r].job, r, slot, spot) in occupancy.steps(), case
+                occupancy.undo()
+                occupancy.commit()
+    assert places > 100
+    assert refusals > 5
+
+
+def gpu_of(gpu: int) -> list[int]:
+    """The shared GPU of a spot."""
+    return [gpu] if gpu >= 0 else []
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_undo_restores(family: str) -> None:
+    changes = 0
+    for seed in range(30):
+        occupancy, draw = occupancy_of(random_instance(family, np.random.default_rng(seed))), random.Random(seed)
+        same = occupancy_of(occupancy.table.instance)
+        set_some_candidates(occupancy, draw)
+        for _ in walk(occupancy, draw, 8):
+            same.restore(occupancy.snapshot())
+            jobs = draw.sample(range(occupancy.table.num_jobs), draw.randint(1, occupancy.table.num_jobs))
+            occupancy.mark()
+            for _ in range(2):
+                occupancy.drop(jobs)
+                occupancy.recreate(jobs, tries=3, blink=0.5)
+            changes += int((occupancy.row != same.row).any() or (occupancy.slot != same.slot).any())
+            assert set(occupancy.changed()) <= set(jobs)
+            if draw.random() < 0.2:
+                changed = occupancy.changed().tolist()
+                occupancy.refresh()
+                assert occupancy.changed().tolist() == changed
+            for _ in range(2):
+                cost = same.cost
+                occupancy.undo()
+                assert_same_sums(occupancy, same, (family, seed))
+                assert occupancy.cost == pytest.approx(cost, rel=1e-12, abs=1e-12)
+                occupancy.drop(jobs[:1])
+            occupancy.undo()
+            occupancy.commit()
+            assert len(occupancy.changed()) == 0
+    assert changes > 30
+
+
+def test_what_makes_no_sense_is_refused() -> None:
+    occupancy = occupancy_of(instance_of([{"modes": [mode(1)]}]))
+    with pytest.raises(ValueError, match="takes 1 nodes, not 2"):
+        occupancy.put(0, 0, 0, [0, 1])
+    with pytest.raises(ValueError, match="no mark"):
+        occupancy.undo()
+    occupancy.mark()
+    occupancy.commit()
+    with pytest.raises(ValueError, match="no mark"):
+        occupancy.undo()
+
+
+# --- putting back ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_job_goes_where_it_is_cheapest(family: str) -> None:
+    """Among all starts, the first that fits, or the earliest of each row, as it is asked for."""
+    rejected = moved = 0
+    for seed in range(30):
+        instance = random_instance(family, np.random.default_rng(seed))
+        occupancy, draw = occupancy_of(instance), random.Random(seed)
+        rows = occupancy.table.starts.rows
+        graph = precedence_graph(instance)
+        set_some_candidates(occupancy, draw)
+        for _ in walk(occupancy, draw, 4):
+            free = [j for j in range(len(instance.jobs)) if can_run(occupancy, graph, j)]
+            if not free:
+                continue
+            j = draw.choice(free)
+            own = occupancy.table.starts.rows_of_job[j]
+            starts = [(r, int(t)) for r in own for t in rows[r].slots]
+            draw.shuffle(starts)
+            # Keys such that the order of the candidates is any.
+            start = np.array([len(starts) * (i > j) for i in range(len(instance.jobs) + 1)])
+            row, slot = np.array(starts, dtype=int).reshape(-1, 2).T
+            occupancy.set_candidates(start, row, slot, np.arange(len(starts), dtype=float))
+            fits = {s: found.delta for s in starts if (found := occupancy.find(*s)) is not None}
+            first = list(fits)
+            early = [next((s for s in sorted(starts) if s[0] == r and s in fits), None) for r in own]
+            manners: list[tuple[Doc, list[tuple[int, int]]]] = [
+                ({"tries": 10**6}, first),
+                ({"tries": 2}, first[:2]),
+                ({"tries": 10**6, "theta": 1.0}, first[:1]),
+                ({"tries": 5, "blink": 1.0}, [s for s in early if s is not None]),
+            ]
+            waited_for = any(occupancy.row[k] >= 0 for k in graph.successors(j))
+            reject = math.inf if waited_for else instance.jobs[j].reject_cost
+            for manner, among in manners:
+                occupancy.mark()
+                before, whole = occupancy.cost, occupancy.recreate([j], **manner)
+                case = (family, seed, j, manner)
+                least = min((fits[s] for s in among), default=math.inf)
+                bound = math.inf if reject is None else reject
+                assert whole == (min(least, bound) < math.inf), case
+                if bound < least - 1e-9 or not whole:
+                    assert occupancy.row[j] < 0, case
+                    assert occupancy.cost == before, case
+                    rejected += 1
+                elif least < bound - 1e-9:
+                    saved = instance.jobs[j].reject_cost or 0.0
+                    assert occupancy.cost - before == pytest.approx(least - saved, rel=1e-9, abs=1e-8), case
+                    moved += 1
+                occupancy.undo()
+                occupancy.commit()
+    assert moved > 100
+    assert rejected > (5 if family in ("odd", "mixed") else 0)
+
+
+def test_mixed_scores_and_blinks() -> None:
+    """Two starts, of which one costs less and the other has the lower key."""
+    occupancy = occupancy_of(instance_of([{"modes": [mode(1)], "due": 0.0, "weight": 1.0}]))
+    occupancy.set_candidates(np.array([0, 2]), np.array([0, 0]), np.array([3, 0]), np.array([0.0, 10.0]))
+    slots = []
+    for theta in (0.0, 0.2, 0.3, 1.0):
+        # In slot 3 it costs 3 more, and the key is 10 less: even where 3 (1 - theta) = 10 theta.
+        occupancy.drop([0])
+        assert occupancy.recreate([0], theta=theta, tries=2)
+        slots.append(int(occupancy.slot[0]))
+    assert slots == [0, 0, 3, 3]
+    occupancy.set_candidates(np.array([0, 2]), np.array([0, 0]), np.array([3, 4]), np.array([0.0, 1.0]))
+    seen = set()
+    for seed in range(40):
+        occupancy.seed(seed)
+        occupancy.drop([0])
+        assert occupancy.recreate([0], tries=1, blink=0.5)
+        seen.add(int(occupancy.slot[0]))
+    # The first, the second, or neither, so that all starts are looked at.
+    assert seen == {3, 4, 0}
+
+
+def test_jobs_wait_for_those_before_them() -> None:
+    jobs: list[Doc] = [
+        {"modes": [mode(2)]},
+        {"modes": [mode(1)], "after": ["j0"]},
+        {"modes": [mode(1)], "after": ["j1"]},
+    ]
+    occupancy = occupancy_of(instance_of([*jobs[:2], jobs[2] | {"reject_cost": 99.0}]))
+    assert not occupancy.recreate([1, 0])  # j0 does not run
+    assert occupancy.recreate([2])  # it may be left out
+    assert occupancy.row[2] < 0
+    assert occupancy.recreate([0, 1, 2])
+    assert occupancy.slot.tolist() == [0, 2, 3]
+    assert occupancy.find(1, 1) is None
+    occupancy.drop([1])
+    # Between the two there is one slot.
+    assert [occupancy.find(1, slot) is not None for slot in range(5)] == [False, False, True, False, False]
+    occupancy.drop([0])
+    occupancy.put(1, 1, 1, [0])
+    assert not occupancy.recreate([0])
+    occupancy.drop([2, 1])
+    optional = occupancy_of(instance_of([jobs[0] | {"reject_cost": 0.0}, jobs[1]]))
+    assert optional.recreate([0])
+    assert optional.row[0] < 0
+    optional.put(1, 1, 3, [0])
+    # A job that another one waits for is not left out, though that would cost nothing.
+    assert optional.recreate([0])
+    assert optional.row[0] >= 0
+
+
+# --- nodes -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_nodes_cost_what_their_cheapest_intervals_cost(seed: int) -> None:
+    """Random blocks, boots, prices, windows and busy slots."""
+    draw = random.Random(seed)
+    slots = 30
+    pool: Doc = {
+        "pools__0__nodes": 2,
+        "pools__0__nodes_on": draw.choice((0, 1, 2)),
+        "pools__0__billing_increment": draw.choice((0, 2, 3, 5)) * HOUR,
+        "pools__0__boot_time": draw.choice((0, 1, 2, 3)) * HOUR,
+        "pools__0__price": [draw.choice((0.0, 0.25, 1.0, 2.0)) for _ in range(slots)],
+        "pools__0__unavailable": [
+            {
+                "since": since * HOUR,
+                "until": (since + draw.randint(1, 3)) * HOUR,
+                "nodes": draw.choice((None, [0], [1])),
+            }
+            for since in draw.sample(range(slots), draw.randint(0, 2))
+        ],
+        "horizon": slots * HOUR,
+    }
+    jobs: list[Doc] = [{"modes": [mode(draw.choice((1, 1, 2, 4)), 2)]} for _ in range(12)]
+    occupancy = occupancy_of(instance_of(jobs, **pool))
+    rows = occupancy.table.starts.rows
+    for r in range(len(rows)):
+        for _ in range(4):
+            slot = int(draw.choice(rows[r].slots))
+            found = occupancy.find(r, slot)
+            added = added_costs(occupancy, r, slot)
+            assert (found is None) == (not added)
+            if found is None:
+                continue
+            assert found.delta == pytest.approx(min(added.values()), rel=1e-9, abs=2e-9)
+            before = occupancy.cost
+            occupancy.put(rows[r].job, r, slot, found.nodes, found.gpu)
+            assert occupancy.cost - before == pytest.approx(found.delta, rel=1e-9, abs=1e-9)
+            timeline = occupancy.to_schedule().pools[0]
+            costs = [
+                math.fsum(timeline.rules.cost(*on) for on in cheapest_intervals(timeline.rules, i, timeline.busy(i)))
+                for i in range(2)
+            ]
+            assert occupancy.node_cost[:2].tolist() == pytest.approx(costs, rel=1e-9, abs=1e-9)
+            if draw.random() < 0.3:
+                occupancy.drop([rows[r].job])
+                continue
+            break
+
+
+# --- compiled or not ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not HAS_NUMBA, reason="nothing is compiled")
+def test_compiled_and_plain_code_agree_to_the_last_bit() -> None:
+    code = "import json; from tests.engines.fast.walks import trace; print(json.dumps(trace(range(12))))"
+    environment = {**os.environ, "BURSTPLAN_COMPILED": "0"}
+    command = [sys.executable, "-W", "error", "-c", code]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == trace(range(12))

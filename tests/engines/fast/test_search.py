@@ -1,0 +1,145 @@
+"""Operators choose what they say, moves that are undone leave nothing behind, and the same work gives the same plan."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from models.reductions import reduce_starts
+from models.starts import all_starts
+from planner.engines.assemble import cost_of
+from planner.engines.base import Limits
+from planner.engines.fast.certificate import Certificate
+from planner.engines.fast.construct import best_construction, round_weights
+from planner.engines.fast.guide import Guide
+from planner.engines.fast.improve import Improve
+from planner.engines.fast.occupancy import Occupancy
+from planner.engines.fast.operators import Bandwidth, Caching, Ejection, Neighbours, Operator, Regrets, Window
+from planner.engines.fast.table import Table
+from planner.generate import generate
+from planner.horizon import num_slots_of
+from planner.io.plans import plan_bytes
+from planner.solve import solve
+
+
+class Stage:
+    """A plan of a generated instance, ready to be searched."""
+
+    def __init__(self, family: str = "mixed", jobs: int = 20, nodes: int = 12, load: float | None = None):
+        self.instance = generate(family, jobs, nodes, load, seed=4)
+        starts = reduce_starts(all_starts(self.instance, num_slots_of(self.instance)))
+        self.table = Table.of(starts)
+        self.certificate = Certificate(self.table)
+        self.guide = Guide(self.certificate.pricing, self.certificate.lowest.prices)
+        self.occupancy = Occupancy(self.table)
+        self.occupancy.set_candidates(self.guide.start, self.guide.row, self.guide.slot, self.guide.cost)
+        best = best_construction(self.occupancy, self.guide)
+        assert best is not None
+        self.occupancy.restore(best)
+
+    def operators(self) -> dict[str, Operator]:
+        return {
+            "neighbours": Neighbours(),
+            "window": Window(),
+            "ejection": Ejection(self.guide),
+            "regrets": Regrets(self.guide),
+            "caching": Caching(self.occupancy),
+            "bandwidth": Bandwidth(),
+        }
+
+
+@pytest.fixture(scope="module")
+def stage() -> Stage:
+    return Stage()
+
+
+@pytest.mark.parametrize("name", ["neighbours", "window", "ejection", "regrets", "caching", "bandwidth"])
+def test_an_operator_names_each_job_once_and_most_of_them_change_something(stage: Stage, name: str) -> None:
+    occupancy, operator, draw = stage.occupancy, stage.operators()[name], random.Random(1)
+    tried = changed = 0
+    for _ in range(60):
+        before = occupancy.snapshot()
+        occupancy.mark()
+        jobs = operator.choose(occupancy, draw)
+        assert len(set(jobs)) == len(jobs)
+        assert set(jobs) <= set(range(stage.table.num_jobs))
+        tried += bool(jobs)
+        occupancy.drop(jobs)
+        occupancy.recreate(stage.table.after_predecessors(jobs), tries=8, blink=0.1)
+        occupancy.suppose_nothing()
+        changed += bool(
+            (occupancy.row != before.chosen["row"]).any() or (occupancy.slot != before.chosen["slot"]).any()
+        )
+        occupancy.undo()
+        assert occupancy.cost == pytest.approx(before.cost, rel=1e-12)
+        assert (occupancy.state.chosen == before.chosen).all()
+    occupancy.commit()
+    assert tried > 30
+    assert changed > 3
+
+
+def test_a_window_runs_at_one_time_in_one_pool(stage: Stage) -> None:
+    rows, draw = stage.table.rows, random.Random(2)
+    for _ in range(50):
+        jobs = np.array(Window().choose(stage.occupancy, draw), dtype=int)
+        if not len(jobs):
+            continue
+        row, slot = stage.occupancy.row[jobs], stage.occupancy.slot[jobs]
+        assert len(set(rows.pool[row].tolist())) == 1
+        assert slot.max() < (slot + rows.duration[row]).min()
+
+
+def test_the_job_that_is_ejected_for_comes_first_and_regrets_its_place(stage: Stage) -> None:
+    draw = random.Random(3)
+    regret = stage.guide.regret(stage.occupancy)
+    firsts = [jobs[0] for _ in range(50) if (jobs := Ejection(stage.guide).choose(stage.occupancy, draw))]
+    assert firsts
+    assert all(regret[j] > 0 for j in firsts)
+
+
+def test_caching_moves_the_readers_of_one_dataset(stage: Stage) -> None:
+    draw, instance = random.Random(4), stage.instance
+    operator = Caching(stage.occupancy)
+    for _ in range(20):
+        jobs = operator.choose(stage.occupancy, draw)
+        stage.occupancy.suppose_nothing()
+        assert len({instance.jobs[j].dataset for j in jobs}) == 1
+
+
+def test_regret_is_what_a_start_costs_more_than_the_cheapest(stage: Stage) -> None:
+    guide, occupancy = stage.guide, stage.occupancy
+    regret = guide.regret(occupancy)
+    for j in range(stage.table.num_jobs):
+        mine = slice(guide.start[j], guide.start[j + 1])
+        same = (guide.row[mine] == occupancy.row[j]) & (guide.slot[mine] == occupancy.slot[j])
+        if same.any():
+            assert regret[j] == pytest.approx(guide.cost[mine][same][0] - guide.cost[mine][0], rel=1e-9, abs=1e-9)
+
+
+def test_the_search_never_ends_dearer_and_its_cost_is_the_recount() -> None:
+    stage = Stage("contended", 20, 12, 0.8)
+    before = stage.occupancy.cost
+    loop = Improve(stage.occupancy, [(operator, 1.0) for operator in stage.operators().values()], 0)
+    loop.run(400, 0.002, 1e-6)
+    after = stage.occupancy.cost
+    assert after < before
+    assert after == pytest.approx(loop.best.cost, rel=1e-12)
+    assert after == pytest.approx(cost_of(stage.occupancy.to_schedule()).cost, rel=1e-9)
+
+
+def test_the_lp_is_rounded_to_its_own_starts_where_there_is_room(stage: Stage) -> None:
+    snapshot = stage.occupancy.snapshot()
+    weights = {(int(row), int(slot)): 1.0 for row, slot in zip(stage.occupancy.row, stage.occupancy.slot, strict=True)}
+    assert round_weights(stage.occupancy, stage.guide, weights)
+    assert (stage.occupancy.row == snapshot.chosen["row"]).all()
+    assert (stage.occupancy.slot == snapshot.chosen["slot"]).all()
+    stage.occupancy.restore(snapshot)
+
+
+def test_the_same_work_gives_the_same_plan() -> None:
+    instance = generate("mixed", 12, 12, seed=2)
+    limits = Limits(time_limit_s=None, work=300, gap=0.0, seed=5)
+    first, second = (plan_bytes(solve(instance, "fast", limits).plan) for _ in range(2))
+    assert first == second
