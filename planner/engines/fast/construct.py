@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from planner.engines.fast.guide import Guide
 from planner.engines.fast.occupancy import Occupancy, Snapshot
@@ -51,11 +51,13 @@ def construct(occupancy: Occupancy, order: list[int], theta: float, tries: int) 
     return False
 
 
-def best_construction(occupancy: Occupancy, guide: Guide) -> Snapshot | None:
-    """The cheapest of several constructions; None where none of them found room for all jobs."""
+def best_construction(occupancy: Occupancy, guide: Guide, stop: Callable[[], bool] = lambda: False) -> Snapshot | None:
+    """The cheapest of several constructions, or of those until `stop`; None where none found room for all jobs."""
     best: Snapshot | None = None
     for order in orders(occupancy.table, guide):
         for theta, tries in ((1.0, 1), (0.5, 8)):
+            if best is not None and stop():
+                return best
             if construct(occupancy, order, theta, tries) and (best is None or occupancy.cost < best.cost):
                 best = occupancy.snapshot()
     return best

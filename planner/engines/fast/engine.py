@@ -30,7 +30,7 @@ MOVES_PER_JOB = 60
 """Moves of a search that no limit ends."""
 PATIENCE = 400
 """Moves a job without a better plan after which a search ends that has time left but nothing to prove."""
-EPOCH, BREATH, TRIAL = 2000, 200, 300
+EPOCH, BREATH, TRIAL = 2000, 60, 300
 """Moves from one warmth to the lowest; while there is more to prove; and from a rounded LP, which is tried where it is
 no dearer than so many times the best plan:"""
 NEAR = 1.1
@@ -95,10 +95,15 @@ class Fast:
 
     def _first_plan(self) -> None:
         """Any plan at all, before anything that takes long."""
-        best = best_construction(self.occupancy, self._guide())
+        best = best_construction(self.occupancy, self._guide(), self._has_spent(0.3))
         if best is not None:
             self.occupancy.restore(best)
             self._offer("construct")
+
+    def _has_spent(self, part: float) -> Callable[[], bool]:
+        """Whether so much of the time limit is over."""
+        limit = self.search.limits.time_limit_s
+        return lambda: limit is not None and (self.search.left_s() or 0.0) < (1 - part) * limit
 
     def _follow(self) -> None:
         """Go on under the prices of the branch with the lowest bound, from its LP rounded where that is better."""
@@ -108,7 +113,7 @@ class Fast:
         before = self.occupancy.snapshot()
         best = before
         if self.table.num_jobs <= MANY_JOBS or self.guided <= 1:
-            found = best_construction(self.occupancy, guide)
+            found = best_construction(self.occupancy, guide, self._has_spent(0.5))
             if found is not None and found.cost < best.cost:
                 best = found
         if weights and round_weights(self.occupancy, guide, weights):

@@ -24,7 +24,7 @@ class Manner:
     blink: float
 
 
-MANNERS = (Manner(0.0, 8, 0.0), Manner(0.0, 30, 0.1), Manner(0.3, 8, 0.1), Manner(0.7, 4, 0.05), Manner(0.0, 100, 0.0))
+MANNERS = (Manner(0.0, 8, 0.0), Manner(0.0, 16, 0.1), Manner(0.3, 8, 0.1), Manner(0.7, 4, 0.05), Manner(0.0, 40, 0.0))
 
 
 class Improve:
