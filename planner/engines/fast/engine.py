@@ -30,10 +30,10 @@ MOVES_PER_JOB = 60
 """Moves of a search that no limit ends."""
 PATIENCE = 400
 """Moves a job without a better plan after which a search ends that has time left but nothing to prove."""
-EPOCH, BREATH, TRIAL = 2000, 60, 300
+EPOCH, BREATH, TRIAL = 2000, 60, 100
 """Moves from one warmth to the lowest; while there is more to prove; and from a rounded LP, which is tried where it is
 no dearer than so many times the best plan:"""
-NEAR = 1.1
+NEAR = 1.03
 MANY_JOBS = 200
 """Up to which plans are constructed anew whenever the prices change."""
 WARMTH, COLDEST = 0.001, 2e-6
