@@ -28,8 +28,9 @@ from planner.engines.search import ProvenInfeasible, Search
 
 MOVES_PER_JOB = 60
 """Moves of a search that no limit ends."""
-PATIENCE = 400
-"""Moves a job without a better plan after which a search ends that has time left but nothing to prove."""
+PATIENCE = 80
+"""A search that has time left but nothing to prove ends after so many moves without a better plan, times the jobs squared:
+seconds for five jobs, minutes for fifty."""
 EPOCH, BREATH, TRIAL = 2000, 60, 100
 """Moves from one warmth to the lowest; while there is more to prove; and from a rounded LP, which is tried where it is
 no dearer than so many times the best plan:"""
@@ -199,7 +200,7 @@ class Fast:
     def _is_stuck(self) -> bool:
         """Whether nothing is left to prove, and nothing better was found for long."""
         assert self.prover is not None
-        return self.prover.is_done and self.moves - self.last_found > PATIENCE * self.table.num_jobs
+        return self.prover.is_done and self.moves - self.last_found > PATIENCE * self.table.num_jobs**2
 
     def resume(self) -> None:
         """Go on from the best plan, whoever found it, in the time that is left."""
