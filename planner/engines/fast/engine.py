@@ -29,8 +29,8 @@ from planner.engines.search import ProvenInfeasible, Search
 MOVES_PER_JOB = 60
 """Moves of a search that no limit ends."""
 PATIENCE = 80
-"""A search that has time left but nothing to prove ends after so many moves without a better plan, times the jobs squared:
-seconds for five jobs, minutes for fifty."""
+"""A search that has time left but nothing to prove ends after so many moves without a better plan, times the jobs
+squared: seconds for five jobs, minutes for fifty."""
 EPOCH, BREATH, TRIAL = 2000, 60, 100
 """Moves from one warmth to the lowest; while there is more to prove; and from a rounded LP, which is tried where it is
 no dearer than so many times the best plan:"""
