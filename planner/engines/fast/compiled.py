@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -52,3 +53,28 @@ def sources(*modules: str) -> int:
     for name in modules:
         digest.update(Path(__file__).with_name(f"{name}.py").read_bytes())
     return int.from_bytes(digest.digest()[:4], "big") >> 1
+
+
+def forget_stale(folder: Path, names: str) -> None:
+    """Drop what a folder keeps of other sources than those named: after an upgrade it may name modules that are
+    gone, and would not be read but fail."""
+    stamp = folder / "kernels.stamp"
+    with suppress(OSError):
+        if stamp.read_text(encoding="ascii") == names:
+            return
+    with suppress(OSError):  # where nothing can be changed nothing is kept either
+        for path in [*folder.glob("*.nbi"), *folder.glob("*.nbc")]:
+            path.unlink(missing_ok=True)
+        stamp.write_text(names, encoding="ascii")
+
+
+def _names() -> str:
+    """A digest of all files of this package."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()
+
+
+if HAS_NUMBA:
+    forget_stale(Path(__file__).parent / "__pycache__", _names())
