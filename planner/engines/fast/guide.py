@@ -15,10 +15,12 @@ class Guide:
     """Nearly cheapest starts of all jobs at some prices, by ascending cost: those of job j from `start[j]`."""
 
     def __init__(self, pricing: Pricing, prices: Prices):
-        self.pricing, self.prices = pricing, prices
+        self.pricing = pricing
+        # Regret is asked for at every other move; what it reads is made once.
+        self.priced = pricing.at(prices)
         number = pricing.table.num_jobs
         most = max(50, min(MOST_OF_JOB, MOST // max(1, number)))
-        found = pricing.nearly_cheapest(prices, np.full(number, np.finfo(float).max), most)
+        found = pricing.nearly_cheapest(self.priced, np.full(number, np.finfo(float).max), most)
         self.start, self.row, self.slot, self.cost = found
         has = self.start[:-1] < self.start[1:]
         self.least = np.where(has, self.cost[np.minimum(self.start[:-1], max(0, len(self.cost) - 1))], 0.0)
@@ -29,7 +31,7 @@ class Guide:
         runs = np.flatnonzero(occupancy.row >= 0)
         regret = np.zeros(len(self.least))
         paid = self.pricing.price_of(
-            self.prices, occupancy.row[runs].astype(np.int64), occupancy.slot[runs].astype(np.int64)
+            self.priced, occupancy.row[runs].astype(np.int64), occupancy.slot[runs].astype(np.int64)
         )
         regret[runs] = np.maximum(0.0, paid - self.least[runs])
         return regret

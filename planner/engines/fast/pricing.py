@@ -12,7 +12,7 @@ length of a run; nothing is kept but the best start of each row, so memory does 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,23 @@ class Prices(NamedTuple):
     def towards(self, other: Prices, step: float) -> Prices:
         """A part of the way to other prices."""
         return Prices(*(a + step * (b - a) for a, b in zip(self, other, strict=True)))
+
+
+class Priced(NamedTuple):
+    """All that pricing reads, at some prices: one argument of the compiled code."""
+
+    rows: Rows
+    row_start: np.ndarray
+    twin: np.ndarray
+    uses: Uses
+    energy: np.ndarray
+    sums: np.ndarray
+    """Prefix sums of the prices of the limits, shape (Q, T + 1)."""
+    begin: np.ndarray
+    """What starting a job in each slot costs, shape (J, T + 1), or (1, 1) where it costs nothing."""
+    end: np.ndarray
+    """What completing it at each edge costs, shape (J, T + 1)."""
+    masks: np.ndarray
 
 
 class Found(NamedTuple):
@@ -60,7 +77,7 @@ class Pricing:
         """The cheapest start of each row."""
         rows = self.table.rows
         cost, slot = np.empty(len(rows.job)), np.empty(len(rows.job), dtype=np.int32)
-        _cheapest(*(*self._arguments(prices), cost, slot))
+        _cheapest(self.at(prices), cost, slot)
         return Found(cost, slot)
 
     def spread(
@@ -71,35 +88,20 @@ class Pricing:
         rows = self.table.rows
         cost, slot = np.empty(len(rows.job)), np.empty(len(rows.job), dtype=np.int32)
         usage = np.empty_like(prices.limits)
-        more = (self.table.jobs.reject, allowed, variant, warmth, cost, slot, usage)
-        _spread(*(*self._arguments(prices), *more))
+        _spread(self.at(prices), self.table.jobs.reject, allowed, variant, warmth, cost, slot, usage)
         return Found(cost, slot), usage
 
-    def nearly_cheapest(self, prices: Prices, at_most: np.ndarray, most: int) -> tuple[np.ndarray, ...]:
+    def nearly_cheapest(self, priced: Priced, at_most: np.ndarray, most: int) -> tuple[np.ndarray, ...]:
         """For each job its starts whose cost is no more than `at_most[j]`, by ascending cost, no more than `most` of
         them: arrays (start of each job, row, slot, cost)."""
         rows, jobs = self.table.rows, self.table.jobs
-        begin, end = self._job_prices(prices)
-        sums = _sums(prices.limits)
         longest = int((rows.last - rows.first + 1).max(initial=0))
         widest = int(np.diff(jobs.row_start).max(initial=0))
         buffer = np.empty(widest * longest)
         starts, found_rows, found_slots, found_costs = [0], [], [], []
         for j in range(self.table.num_jobs):
             first, last = int(jobs.row_start[j]), int(jobs.row_start[j + 1])
-            count = _all_costs(
-                first,
-                last,
-                rows,
-                self.limits.uses,
-                self.table.pools.energy,
-                sums,
-                begin,
-                end,
-                self.table.masks,
-                buffer,
-                longest,
-            )
+            count = _all_costs(priced, first, last, buffer, longest)
             costs = buffer[:count].reshape(last - first, longest)
             flat = np.flatnonzero(costs.ravel() <= at_most[j])
             if len(flat) > most:
@@ -117,16 +119,14 @@ class Pricing:
             np.concatenate(found_costs) if found_costs else np.zeros(0),
         )
 
-    def price_of(self, prices: Prices, rows: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """What some starts cost under prices, shape (n,), as in `nearly_cheapest`."""
-        r, uses = self.table.rows, self.limits.uses
-        begin, end = self._job_prices(prices)
-        sums, energy = _sums(prices.limits), self.table.pools.energy
+    def price_of(self, priced: Priced, rows: np.ndarray, slots: np.ndarray) -> np.ndarray:
+        """What some starts cost, shape (n,), as in `nearly_cheapest`."""
+        r, uses, sums, energy = priced.rows, priced.uses, priced.sums, priced.energy
         j, p, d = r.job[rows], r.pool[rows], r.duration[rows]
         ends = slots + d
-        cost = r.fixed[rows] + r.busy[rows] * (energy[p, ends] - energy[p, slots]) + end[j, ends]
-        if begin.shape[1] > 1:
-            cost = cost + begin[j, slots]
+        cost = r.fixed[rows] + r.busy[rows] * (energy[p, ends] - energy[p, slots]) + priced.end[j, ends]
+        if priced.begin.shape[1] > 1:
+            cost = cost + priced.begin[j, slots]
         number = uses.start[rows + 1] - uses.start[rows]
         which = np.repeat(np.arange(len(rows)), number)
         first = np.repeat(uses.start[rows] - np.concatenate([[0], np.cumsum(number)[:-1]]), number)
@@ -135,10 +135,11 @@ class Pricing:
         paid = uses.amount[entry] * (sums[q, ends[which]] - sums[q, slots[which]])
         return np.asarray(cost + np.bincount(which, paid, minlength=len(rows)))
 
-    def _arguments(self, prices: Prices) -> tuple[Any, ...]:
+    def at(self, prices: Prices) -> Priced:
+        """What pricing reads at some prices; worth keeping where they are asked for again and again."""
         table = self.table
         begin, end = self._job_prices(prices)
-        return (
+        return Priced(
             table.rows, table.jobs.row_start, table.jobs.twin, self.limits.uses, table.pools.energy,
             _sums(prices.limits), begin, end, table.masks,
         )  # fmt: skip
@@ -164,144 +165,81 @@ def _sums(prices: np.ndarray) -> np.ndarray:
 
 
 @kernel
-def _fill(
-    r: int,
-    rows: Rows,
-    uses: Uses,
-    energy: np.ndarray,
-    sums: np.ndarray,
-    level: np.ndarray,
-) -> None:
-    """What a run of a row pays from slot 0 until each edge."""
-    p, busy = rows.pool[r], rows.busy[r]
+def _row_costs(a: Priced, r: int, level: np.ndarray, costs: np.ndarray) -> None:
+    """The cost of each start of a row from its first slot on, infinite where it may not start; `level` is room for what
+    a run pays from slot 0 until each edge."""
+    j, p, d, first, mask = a.rows.job[r], a.rows.pool[r], a.rows.duration[r], a.rows.first[r], a.rows.mask[r]
+    busy, has_begin = a.rows.busy[r], a.begin.shape[1] > 1
     for t in range(len(level)):
-        level[t] = busy * energy[p, t]
-    for k in range(uses.start[r], uses.start[r + 1]):
-        q, amount = uses.limit[k], uses.amount[k]
+        level[t] = busy * a.energy[p, t]
+    for k in range(a.uses.start[r], a.uses.start[r + 1]):
+        q, amount = a.uses.limit[k], a.uses.amount[k]
         for t in range(len(level)):
-            level[t] += amount * sums[q, t]
-
-
-@kernel
-def _row_costs(
-    r: int,
-    rows: Rows,
-    uses: Uses,
-    energy: np.ndarray,
-    sums: np.ndarray,
-    begin: np.ndarray,
-    end: np.ndarray,
-    masks: np.ndarray,
-    costs: np.ndarray,
-) -> None:
-    level = np.empty(energy.shape[1])
-    _fill(r, rows, uses, energy, sums, level)
-    j, d, first, mask = rows.job[r], rows.duration[r], rows.first[r], rows.mask[r]
-    has_begin = begin.shape[0] > 1 or begin.shape[1] > 1
-    for t in range(first, rows.last[r] + 1):
-        cost = rows.fixed[r] + level[t + d] - level[t] + end[j, t + d]
+            level[t] += amount * a.sums[q, t]
+    for t in range(first, a.rows.last[r] + 1):
+        cost = a.rows.fixed[r] + level[t + d] - level[t] + a.end[j, t + d]
         if has_begin:
-            cost += begin[j, t]
-        if mask >= 0 and not masks[mask, t]:
+            cost += a.begin[j, t]
+        if mask >= 0 and not a.masks[mask, t]:
             cost = np.inf
         costs[t - first] = cost
 
 
 @compiled
-def _all_costs(
-    first_row: int,
-    last_row: int,
-    rows: Rows,
-    uses: Uses,
-    energy: np.ndarray,
-    sums: np.ndarray,
-    begin: np.ndarray,
-    end: np.ndarray,
-    masks: np.ndarray,
-    buffer: np.ndarray,
-    stride: int,
-) -> int:
+def _all_costs(a: Priced, first_row: int, last_row: int, buffer: np.ndarray, stride: int) -> int:
     """The costs of all starts of some rows, `stride` places a row, infinite where there is no start."""
+    level = np.empty(a.energy.shape[1])
     count = (last_row - first_row) * stride
-    for k in range(count):
-        buffer[k] = np.inf
+    buffer[:count] = np.inf
     for r in range(first_row, last_row):
         at = (r - first_row) * stride
-        _row_costs(r, rows, uses, energy, sums, begin, end, masks, buffer[at : at + rows.last[r] - rows.first[r] + 1])
+        _row_costs(a, r, level, buffer[at : at + stride])
     return count
 
 
 @kernel
-def _cheapest_of_row(
-    r: int,
-    rows: Rows,
-    level: np.ndarray,
-    begin: np.ndarray,
-    end: np.ndarray,
-    masks: np.ndarray,
-    best: np.ndarray,
-    slot: np.ndarray,
-) -> None:
-    j, d, mask = rows.job[r], rows.duration[r], rows.mask[r]
-    has_begin = begin.shape[1] > 1
-    least, where = np.inf, rows.first[r]
-    for t in range(rows.first[r], rows.last[r] + 1):
-        cost = level[t + d] - level[t] + end[j, t + d]
-        if has_begin:
-            cost += begin[j, t]
-        if cost < least and (mask < 0 or masks[mask, t]):
-            least, where = cost, t
-    best[r] = least + rows.fixed[r]
-    slot[r] = where
-
-
-@kernel
-def _copy_twin(j: int, row_start: np.ndarray, twin: np.ndarray, best: np.ndarray, slot: np.ndarray) -> bool:
-    """Whether an identical job was priced before; then its rows are the same."""
-    i = twin[j]
-    if i == j:
+def _cheapest_of_job(
+    a: Priced, j: int, level: np.ndarray, costs: np.ndarray, best: np.ndarray, slot: np.ndarray
+) -> bool:
+    """The cheapest start of each row of a job, its costs in the rows of `costs`; of an identical job that was priced
+    before they are copied, and False is said."""
+    if a.twin[j] != j:
+        offset = a.row_start[a.twin[j]] - a.row_start[j]
+        for r in range(a.row_start[j], a.row_start[j + 1]):
+            best[r] = best[r + offset]
+            slot[r] = slot[r + offset]
         return False
-    offset = row_start[i] - row_start[j]
-    for r in range(row_start[j], row_start[j + 1]):
-        best[r] = best[r + offset]
-        slot[r] = slot[r + offset]
+    for r in range(a.row_start[j], a.row_start[j + 1]):
+        of_row = costs[r - a.row_start[j]]
+        _row_costs(a, r, level, of_row)
+        least, where = np.inf, 0
+        for k in range(a.rows.last[r] - a.rows.first[r] + 1):
+            if of_row[k] < least:
+                least, where = of_row[k], k
+        best[r] = least
+        slot[r] = a.rows.first[r] + where
     return True
 
 
+@kernel
+def _room(a: Priced) -> np.ndarray:
+    """Room for the costs of all starts of any one job."""
+    most = 0
+    for j in range(len(a.twin)):
+        most = max(most, a.row_start[j + 1] - a.row_start[j])
+    return np.empty((most, a.energy.shape[1]))
+
+
 @compiled
-def _cheapest(
-    rows: Rows,
-    row_start: np.ndarray,
-    twin: np.ndarray,
-    uses: Uses,
-    energy: np.ndarray,
-    sums: np.ndarray,
-    begin: np.ndarray,
-    end: np.ndarray,
-    masks: np.ndarray,
-    best: np.ndarray,
-    slot: np.ndarray,
-) -> None:
-    level = np.empty(energy.shape[1])
-    for j in range(len(row_start) - 1):
-        if _copy_twin(j, row_start, twin, best, slot):
-            continue
-        for r in range(row_start[j], row_start[j + 1]):
-            _fill(r, rows, uses, energy, sums, level)
-            _cheapest_of_row(r, rows, level, begin, end, masks, best, slot)
+def _cheapest(a: Priced, best: np.ndarray, slot: np.ndarray) -> None:
+    level, costs = np.empty(a.energy.shape[1]), _room(a)
+    for j in range(len(a.twin)):
+        _cheapest_of_job(a, j, level, costs, best, slot)
 
 
 @compiled
 def _spread(
-    rows: Rows,
-    row_start: np.ndarray,
-    twin: np.ndarray,
-    uses: Uses,
-    energy: np.ndarray,
-    sums: np.ndarray,
-    begin: np.ndarray,
-    end: np.ndarray,
-    masks: np.ndarray,
+    a: Priced,
     reject: np.ndarray,
     allowed: np.ndarray,
     variant: np.ndarray,
@@ -312,53 +250,41 @@ def _spread(
 ) -> None:
     """The cheapest start of every row, and what all jobs use where each spreads over its nearly cheapest starts: one
     that costs x more than the job's cheapest weighs exp(-x / (warmth * cost of the cheapest))."""
-    num_slots = energy.shape[1] - 1
-    level = np.empty(num_slots + 1)
-    change = np.zeros(num_slots + 1)
-    has_begin = begin.shape[1] > 1
+    level, costs = np.empty(a.energy.shape[1]), _room(a)
+    change = np.zeros(len(level))
     usage[:] = 0.0
-    number = np.zeros(len(twin))
-    most_rows = 0
-    for j in range(len(twin)):
-        number[twin[j]] += 1.0
-        most_rows = max(most_rows, row_start[j + 1] - row_start[j])
-    mass = np.zeros((most_rows, num_slots + 1))
-    for j in range(len(twin)):
-        if _copy_twin(j, row_start, twin, best, slot):
+    number = np.zeros(len(a.twin))
+    for j in range(len(a.twin)):
+        number[a.twin[j]] += 1.0
+    for j in range(len(a.twin)):
+        if not _cheapest_of_job(a, j, level, costs, best, slot):
             continue
+        first_row, end_row = a.row_start[j], a.row_start[j + 1]
         least = reject[j]
-        for r in range(row_start[j], row_start[j + 1]):
-            _fill(r, rows, uses, energy, sums, level)
-            _cheapest_of_row(r, rows, level, begin, end, masks, best, slot)
+        for r in range(first_row, end_row):
             if allowed[j, variant[r]]:
                 least = min(least, best[r])
         unit = warmth * max(abs(least), 1e-9)
         reach = least + 12.0 * unit
         total = np.exp(-(reject[j] - least) / unit) if reject[j] <= reach else 0.0
-        for r in range(row_start[j], row_start[j + 1]):
+        for r in range(first_row, end_row):
             if not allowed[j, variant[r]] or best[r] > reach:
                 continue
-            _fill(r, rows, uses, energy, sums, level)
-            d, mask, k = rows.duration[r], rows.mask[r], r - row_start[j]
-            for t in range(rows.first[r], rows.last[r] + 1):
-                cost = rows.fixed[r] + level[t + d] - level[t] + end[j, t + d]
-                if has_begin:
-                    cost += begin[j, t]
-                mass[k, t] = 0.0
-                if cost <= reach and (mask < 0 or masks[mask, t]):
-                    mass[k, t] = np.exp(-(cost - least) / unit)
-                    total += mass[k, t]
-        for r in range(row_start[j], row_start[j + 1]):
+            weights = costs[r - first_row]
+            for k in range(a.rows.last[r] - a.rows.first[r] + 1):
+                weights[k] = np.exp(-(weights[k] - least) / unit) if weights[k] <= reach else 0.0
+                total += weights[k]
+        for r in range(first_row, end_row):
             if not allowed[j, variant[r]] or best[r] > reach:
                 continue
-            d, k = rows.duration[r], r - row_start[j]
+            first, d, weights = a.rows.first[r], a.rows.duration[r], costs[r - first_row]
             change[:] = 0.0
-            for t in range(rows.first[r], rows.last[r] + 1):
-                part = number[j] * mass[k, t] / total
-                change[t] += part
-                change[t + d] -= part
+            for k in range(a.rows.last[r] - first + 1):
+                part = number[j] * weights[k] / total
+                change[first + k] += part
+                change[first + k + d] -= part
             running = 0.0
-            for t in range(rows.first[r], rows.last[r] + d):
+            for t in range(first, a.rows.last[r] + d):
                 running += change[t]
-                for u in range(uses.start[r], uses.start[r + 1]):
-                    usage[uses.limit[u], t] += uses.amount[u] * running
+                for u in range(a.uses.start[r], a.uses.start[r + 1]):
+                    usage[a.uses.limit[u], t] += a.uses.amount[u] * running

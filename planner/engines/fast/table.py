@@ -191,12 +191,6 @@ class Table:
         """The same jobs, each after its predecessors, otherwise in their order."""
         return sorted(order, key=self.depth.__getitem__) if len(self.jobs.before) else order
 
-    @cached_property
-    def links(self) -> list[tuple[int, int]]:
-        """(home, site) of each network link."""
-        index = self.instance.site_index
-        return [(index[link.source], index[link.target]) for link in self.instance.network]
-
 
 def _rows(starts: Starts) -> tuple[Rows, np.ndarray]:
     instance, rows = starts.instance, starts.rows
@@ -241,11 +235,6 @@ def _pools(instance: Instance, starts: Starts) -> Pools:
     for p, pool in enumerate(pools):
         listed = grid.node_prices(instance, pool, starts.num_slots)[:length]
         price[p, : len(listed)] = listed
-    energy = [
-        np.concatenate([[0.0], np.cumsum(grid.energy_prices(instance, site, pool, starts.num_slots))])
-        for pool in pools
-        for site in [instance.sites[instance.site_index[pool.site]]]
-    ]
     return Pools(
         node_start=np.cumsum([0, *(pool.nodes for pool in pools)]).astype(np.int32),
         gpus=np.array([pool.gpus_per_node for pool in pools], dtype=np.int32),
@@ -257,7 +246,7 @@ def _pools(instance: Instance, starts: Starts) -> Pools:
         boot=np.array([grid.boot_slots(instance, pool) for pool in pools], dtype=np.int32),
         price=price,
         price_sums=np.concatenate([np.zeros((len(pools), 1)), np.cumsum(price, axis=1)], axis=1),
-        energy=np.array(energy),
+        energy=np.array(starts.prices.energy_sums),
     )
 
 

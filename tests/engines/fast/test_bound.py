@@ -105,10 +105,10 @@ def test_pricing_sees_every_start(family: str) -> None:
             continue
         certificate = Certificate(table)
         prices = random_prices(certificate, np.random.default_rng(seed))
-        found = certificate.pricing.cheapest(prices)
+        found, priced = certificate.pricing.cheapest(prices), certificate.pricing.at(prices)
         for r, row in enumerate(table.starts.rows):
             costs = row.costs.copy()
-            begin, end = certificate.pricing._job_prices(prices)
+            begin, end = priced.begin, priced.end
             own = table.jobs.late[row.job, row.slots + row.duration]
             costs += end[row.job, row.slots + row.duration] - own
             if begin.shape[1] > 1:
@@ -120,8 +120,8 @@ def test_pricing_sees_every_start(family: str) -> None:
                 costs += uses.amount[k] * np.array(paid)
             assert found.cost[r] == pytest.approx(costs.min(), rel=1e-9, abs=1e-9)
             many = np.full(len(row.slots), r, dtype=np.int64)
-            assert certificate.pricing.price_of(prices, many, row.slots) == pytest.approx(costs, rel=1e-9, abs=1e-9)
-        start, rows, slots, costs = certificate.pricing.nearly_cheapest(prices, np.full(table.num_jobs, 1e300), 10**6)
+            assert certificate.pricing.price_of(priced, many, row.slots) == pytest.approx(costs, rel=1e-9, abs=1e-9)
+        start, rows, slots, costs = certificate.pricing.nearly_cheapest(priced, np.full(table.num_jobs, 1e300), 10**6)
         assert len(rows) == table.starts.num_starts
         assert {(int(r), int(t)) for r, t in zip(rows, slots, strict=True)} == {
             (r, t) for r, row in enumerate(table.starts.rows) for t in row.slots.tolist()
