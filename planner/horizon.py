@@ -58,7 +58,7 @@ def _end_of_list(instance: Instance, num_slots: int) -> int | None:
     occupancy = Occupancy(table)
     due = [min((t for t in (job.due, job.deadline) if t is not None), default=math.inf) for job in instance.jobs]
     order = sorted(range(table.num_jobs), key=lambda j: (instance.jobs[j].running is None, due[j], j))
-    if not occupancy.recreate(table.after_predecessors(order)):
+    if not occupancy.recreate(table.after_predecessors(order), tries=0):
         return None
     runs = occupancy.row >= 0
     return int((occupancy.slot[runs] + table.rows.duration[occupancy.row[runs]]).max(initial=1))

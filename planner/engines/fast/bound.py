@@ -14,14 +14,17 @@ see planner/engines/fast/README.md.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from planner.engines.fast.branches import Branch
 from planner.engines.fast.cachings import Cachings
 from planner.engines.fast.compiled import compiled
+from planner.engines.fast.cuts import Cuts
 from planner.engines.fast.limits import Limits
 from planner.engines.fast.pricing import Found, Prices
 from planner.engines.fast.table import Table
@@ -32,33 +35,48 @@ ROUNDING = 1e-11
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """The Lagrangian at some prices, without the storage of any branch."""
+    """The Lagrangian at some prices, for whatever branch."""
 
-    base: float
-    """Of jobs that read no dataset that can be cached, nodes and links; rounding taken off."""
+    lagrangian: Lagrangian
+    cost: np.ndarray
+    """Of the cheapest start of each row, shape (R,), among those of the branch that was priced, if it was for one."""
+    shared: np.ndarray
+    """Terms of nodes, links and cuts, the same in all branches."""
     earned: dict[int, float]
     """For each site that is read at, the price of a MB/s over all slots."""
-    by_choice: list[np.ndarray]
-    """For each dataset that can be cached what its jobs and its cache come to, by choice."""
     cache_prices: np.ndarray
-    cachings: Cachings
 
     def bound(self, branch: Branch) -> float:
-        """A lower bound on every plan of a branch."""
+        """A lower bound on every plan of a branch; infinite where a job has no row left and must run."""
+        alone, by_choice = self.of_jobs(branch)
         terms = [stretch.least(self.earned.get(s, 0.0)) for s, stretch in branch.stretches.items()]
-        terms.append(self.cachings.best(self.by_choice, branch.fixed, self.cache_prices)[0])
-        return self.base + sum(terms) - ROUNDING * sum(map(abs, terms))
+        terms.append(self.lagrangian.cachings.best(by_choice, branch.fixed, self.cache_prices)[0])
+        every = np.concatenate([alone, self.shared, terms])
+        total = float(every.sum())
+        return total - ROUNDING * float(np.abs(every).sum()) if math.isfinite(total) else math.inf
 
     def choices(self, branch: Branch) -> tuple[int, ...]:
         """The choice of caching that gives that bound."""
-        return self.cachings.best(self.by_choice, branch.fixed, self.cache_prices)[1]
+        by_choice = self.of_jobs(branch)[1]
+        return self.lagrangian.cachings.best(by_choice, branch.fixed, self.cache_prices)[1]
+
+    def of_jobs(self, branch: Branch) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Of each job that reads nothing that can be cached its least, and for each dataset that can be cached what its
+        jobs and its cache come to, by choice."""
+        if branch.windows is None:
+            return self._of_all_rows
+        return self.lagrangian.of_jobs(self.cost, branch)
+
+    @cached_property
+    def _of_all_rows(self) -> tuple[np.ndarray, list[np.ndarray]]:
+        return self.lagrangian.of_jobs(self.cost, None)
 
 
 class Lagrangian:
     """Evaluates the Lagrangian of a table."""
 
-    def __init__(self, table: Table, limits: Limits):
-        self.table, self.limits = table, limits
+    def __init__(self, table: Table, limits: Limits, cuts: Cuts):
+        self.table, self.limits, self.cuts = table, limits, cuts
         rows = table.rows
         caches = sorted({(int(s), int(v)) for s, v in zip(rows.site, rows.level, strict=True) if v > 0})
         self.variant = {pair: k + 1 for k, pair in enumerate(caches)}
@@ -91,15 +109,29 @@ class Lagrangian:
 
     def value(self, found: Found, prices: Prices) -> Value:
         """The Lagrangian, from the cheapest start of every row at these prices."""
+        terms = [self._nodes(prices), self.cuts.gain(prices.cuts)]
+        earned: dict[int, float] = {}
+        for q, limit in enumerate(self.limits.limits):
+            if limit.kind == "reading":
+                earned[limit.owner] = float(prices.limits[q].sum())
+            elif limit.kind == "crossing":
+                terms.append(np.array([-limit.capacity * float(prices.limits[q].sum())]))
+        return Value(self, found.cost, np.concatenate(terms), earned, prices.cache)
+
+    def of_jobs(self, cost: np.ndarray, branch: Branch | None) -> tuple[np.ndarray, list[np.ndarray]]:
+        """`Value.of_jobs` from the cost of the cheapest start of each row."""
+        reject, alone, free = self.table.jobs.reject, self.cachings.alone, self.cachings.free
+        if branch is not None and branch.windows is not None:
+            cost = np.where(branch.windows.barred, np.inf, cost)
+            reject = reject.copy()
+            reject[list(branch.windows.must_run)] = np.inf
         least = np.full(self.table.num_jobs * self.num_variants, np.inf)
         if len(self._keys):
-            least[self._keys] = np.minimum.reduceat(found.cost[self._order], self._begins)
+            least[self._keys] = np.minimum.reduceat(cost[self._order], self._begins)
         by_variant = least.reshape(self.table.num_jobs, self.num_variants)
-        reject, alone, free = self.table.jobs.reject, self.cachings.alone, self.cachings.free
         terms = [
             np.minimum(by_variant[alone, 0], reject[alone]),
             np.minimum(by_variant[free].min(axis=1), reject[free]),
-            self._nodes(prices),
         ]
         by_choice = []
         for cachable in self.cachings.datasets:
@@ -109,19 +141,11 @@ class Lagrangian:
                 columns = [0, *(self.variant[pair] for pair in choice)]
                 values[c] += float(np.minimum(of_jobs[:, columns].min(axis=1), instead).sum())
             by_choice.append(values)
-        earned: dict[int, float] = {}
-        for q, limit in enumerate(self.limits.limits):
-            if limit.kind == "reading":
-                earned[limit.owner] = float(prices.limits[q].sum())
-            elif limit.kind == "crossing":
-                terms.append(np.array([-limit.capacity * float(prices.limits[q].sum())]))
-        every = np.concatenate(terms)
-        slack = ROUNDING * float(np.abs(every).sum())
-        return Value(float(every.sum()) - slack, earned, by_choice, prices.cache, self.cachings)
+        return np.concatenate(terms), by_choice
 
     def _nodes(self, prices: Prices) -> np.ndarray:
         """For each kind of node, all of them together: the least of cost less earnings, never positive."""
-        earnings = np.zeros((len(self.table.pools.gpus), self.table.num_slots))
+        earnings = self.cuts.earnings(prices.cuts)
         for q, limit in enumerate(self.limits.limits):
             if limit.kind == "node":
                 earnings[limit.owner] += limit.capacity * prices.limits[q]

@@ -1,5 +1,5 @@
 """Branches: in each of them the bandwidth of every site lies in one stretch of its tariff, on which the price is a
-line, and of some datasets it is decided what is cached.
+line; of some datasets it is decided what is cached, and of some jobs in which rows and slots they may start.
 
 A concave price is below every line between two of its points, so the Lagrangian of the whole sees no more of it than
 its chord. On each stretch by itself nothing is lost, and the least of the bounds of all branches is a bound.
@@ -8,9 +8,12 @@ its chord. On each stretch by itself nothing is lost, and the least of the bound
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from planner.engines.fast.limits import Limits
+from planner.engines.fast.splits import Split
 from planner.engines.fast.table import Table
 
 MOST_BRANCHES = 16
@@ -31,17 +34,57 @@ class Stretch:
         return self.fixed + net * (self.low if net > 0 else self.high)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
+class Windows:
+    """From which slot to which a run of each row may start, shape (R,) both; nowhere where the first is the later."""
+
+    first: np.ndarray
+    last: np.ndarray
+    must_run: frozenset[int] = frozenset()
+    """Jobs that are not rejected."""
+
+    @classmethod
+    def of(cls, table: Table) -> Windows:
+        """All starts of a table."""
+        return cls(table.rows.first, table.rows.last)
+
+    def inside(self, split: Split) -> Windows:
+        """The part in which the split's job starts as it says."""
+        last = self.last.copy()
+        last[split.others] = -1
+        last[split.rows] = np.minimum(last[split.rows], split.until)
+        return Windows(self.first, last, self.must_run | {split.job})
+
+    def outside(self, split: Split) -> Windows:
+        """The other part: it starts otherwise, or is rejected."""
+        first = self.first.copy()
+        first[split.rows] = np.maximum(first[split.rows], split.until + 1)
+        return Windows(first, self.last, self.must_run)
+
+    @property
+    def barred(self) -> np.ndarray:
+        """Rows without any start, shape (R,)."""
+        return np.asarray(self.first > self.last)
+
+
+@dataclass(frozen=True, eq=False)
 class Branch:
-    """A part of all plans: a stretch for each site where bandwidth is read, and what is decided of caches."""
+    """A part of all plans: a stretch for each site where bandwidth is read; what is decided of caches and of starts."""
 
     stretches: dict[int, Stretch]
     fixed: dict[int, int]
     """Choice made for some of the datasets of `Cachings.datasets`."""
+    windows: Windows | None = None
+    """None where every start may be used."""
 
     def children(self, k: int, number: int) -> list[Branch]:
         """The branch for each choice of one more dataset."""
-        return [Branch(self.stretches, {**self.fixed, k: c}) for c in range(number)]
+        return [replace(self, fixed={**self.fixed, k: c}) for c in range(number)]
+
+    def parts(self, split: Split, table: Table) -> list[Branch]:
+        """The two parts of a split."""
+        windows = self.windows or Windows.of(table)
+        return [replace(self, windows=windows.inside(split)), replace(self, windows=windows.outside(split))]
 
 
 def stretches_of(table: Table, s: int, most: float) -> list[Stretch]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 import numpy as np
 
 from planner.engines.fast.certificate import Centre, Certificate
@@ -26,17 +28,17 @@ class Columns:
         self.solved: Solved | None = None
         self.rounds = 0
 
-    def _enter(self, centre: Centre) -> None:
+    def enter(self, centre: Centre) -> None:
         """Go to a branch, with starts that are cheap at its best prices."""
-        self.entered = centre
-        self.master.enter(centre.branch)
+        self.entered, self.solved = centre, None
+        self.master.enter(centre.branch, centre.basis)
         prices = centre.prices
-        self.master.add(self._worthwhile(self.pricing.cheapest(prices), FIRST))
+        self.master.add(self._worthwhile(self.pricing.cheapest(prices, centre.branch.windows), FIRST))
 
     def round(self, centre: Centre, *, time_limit_s: float | None = None) -> bool:
         """One round in a branch; whether there was anything to do, and time to do it."""
         if centre is not self.entered:
-            self._enter(centre)
+            self.enter(centre)
         solved = self.master.solve(time_limit_s)
         if solved is None:
             return False
@@ -45,12 +47,31 @@ class Columns:
         added = 0
         for step in (STEP, 1.0):
             prices = centre.prices.towards(solved.prices, step)
-            found = self.pricing.cheapest(prices)
-            self.certificate.learn(prices, self.lagrangian.value(found, prices))
+            found = self.pricing.cheapest(prices, centre.branch.windows)
+            value = self.lagrangian.value(found, prices)
+            if centre.branch.windows is None:
+                self.certificate.learn(prices, value)
+            else:  # not all starts were priced: it proves nothing elsewhere
+                centre.learn(prices, value)
             added = self.master.add(self._worthwhile(found, MORE, solved.of_cached))
             if added:
                 break
         return added > 0
+
+    def cut(self, centre: Centre, most: int) -> int:
+        """Add the rows on the number of nodes that the LP solution of a branch misses by most; how many there were."""
+        if centre.nodes is None:
+            return 0
+        found = self.pricing.cuts.separate(centre.weights, centre.nodes, most)
+        self.master.cut(found)
+        return len(found)
+
+    def add_for(self, solved: Solved, settled: Container[int]) -> int:
+        """Add starts that are worth it at the prices of the master, but for jobs that are settled; how many."""
+        windows = None if self.entered is None else self.entered.branch.windows
+        found = self.pricing.cheapest(solved.prices, windows)
+        starts = self._worthwhile(found, MORE, solved.of_cached)
+        return self.master.add((r, t) for r, t in starts if int(self.table.rows.job[r]) not in settled)
 
     def gap_of_master(self) -> float:
         """How far the bound of the branch that was solved last may be from the LP's value, in parts of it."""

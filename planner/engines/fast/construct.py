@@ -78,10 +78,27 @@ def round_weights(occupancy: Occupancy, guide: Guide, weights: Weights) -> bool:
             if found is not None:
                 occupancy.put(j, r, t, found.nodes, found.gpu)
                 break
-    return _fill(occupancy, guide)
+    return fill(occupancy, guide)
 
 
-def _fill(occupancy: Occupancy, guide: Guide) -> bool:
+def place_starts(occupancy: Occupancy, guide: Guide, starts: dict[int, tuple[int, int]]) -> bool:
+    """Put jobs that do not run at these starts (row, slot), where there is room, and the rest where they are cheapest.
+
+    In the order of the starts, the widest first: whole nodes then always find room where there is so much (intervals
+    are coloured in the order of their begins), and small runs fill nodes up before another is begun.
+    """
+    rows = occupancy.table.rows
+    open_jobs = (j for j in starts if occupancy.row[j] < 0)
+    order = sorted(open_jobs, key=lambda j: (starts[j][1], -int(rows.width[starts[j][0]]), j))
+    for j in occupancy.table.after_predecessors(order):
+        found = occupancy.find(*starts[j])
+        if found is not None:
+            occupancy.put(j, *starts[j], found.nodes, found.gpu)
+    return fill(occupancy, guide)
+
+
+def fill(occupancy: Occupancy, guide: Guide) -> bool:
+    """Run what does not run where it is cheapest, the dearest first."""
     left: Iterable[int] = [j for j in range(occupancy.table.num_jobs) if occupancy.row[j] < 0]
     order = occupancy.table.after_predecessors(sorted(left, key=lambda j: (-guide.least[j], j)))
     return occupancy.recreate(order, theta=0.5, tries=8)

@@ -9,19 +9,33 @@ At every point the best plan and the best bound are known.
 
 from __future__ import annotations
 
+import random
+import time
 from collections.abc import Callable
 from dataclasses import replace
+
+import numpy as np
 
 from models.reductions import reduce_starts
 from planner.engines.assemble import BOUND_TOLERANCE
 from planner.engines.fallback import has_impossible_job, solve_by_list
 from planner.engines.fast.certificate import Certificate
-from planner.engines.fast.construct import best_construction, round_weights
+from planner.engines.fast.construct import best_construction, place_starts, round_weights
 from planner.engines.fast.guide import Guide
 from planner.engines.fast.improve import Improve
 from planner.engines.fast.occupancy import Occupancy
-from planner.engines.fast.operators import Bandwidth, Caching, Ejection, Neighbours, Operator, Regrets, Window
+from planner.engines.fast.operators import (
+    Bandwidth,
+    Caching,
+    Ejection,
+    Neighbours,
+    Operator,
+    Packing,
+    Regrets,
+    Window,
+)
 from planner.engines.fast.prover import Prover
+from planner.engines.fast.shares import Shares
 from planner.engines.fast.table import Table
 from planner.engines.schedule import Schedule
 from planner.engines.search import ProvenInfeasible, Search
@@ -31,12 +45,18 @@ MOVES_PER_JOB = 60
 PATIENCE = 80
 """A search that has time left but nothing to prove ends after so many moves without a better plan, times the jobs
 squared: seconds for five jobs, minutes for fifty."""
-EPOCH, BREATH, TRIAL = 2000, 60, 100
-"""Moves from one warmth to the lowest; while there is more to prove; and from a rounded LP, which is tried where it is
-no dearer than so many times the best plan:"""
+EPOCH, SPELL, BREATH, TRIAL = 2000, 400, 60, 100
+"""Moves from one warmth to the lowest; while there is more to prove; before there is an LP to go down from; and from a
+rounded LP, which is tried where it is no dearer than so many times the best plan:"""
 NEAR = 1.03
-MANY_JOBS = 200
-"""Up to which plans are constructed anew whenever the prices change."""
+MANY_JOBS, FEW_TIMES = 200, 4
+"""Up to which plans are constructed anew the first times that the prices change."""
+STEPS, MOST_STEPS = 8, 40
+"""Of the proof between two epochs of the search; at most where the time is divided between both."""
+DIVE_EVERY = 6
+"""Epochs of the search from one way down from the LP to the next."""
+DIVE_PART = 0.5
+"""Part of the time left for a way down from the LP."""
 WARMTH, COLDEST = 0.001, 2e-6
 
 
@@ -57,6 +77,9 @@ class Fast:
         self.last_found = 0
         self.moves = 0
         self.epochs = 0
+        self.dives = 0
+        self.next_dive = 0
+        self.shares = Shares()
 
     def solve(self, moves: int | None = None) -> None:
         """A first bound and plan; then proof and search by turns, for so many moves or as long as the limits allow."""
@@ -91,7 +114,7 @@ class Fast:
         assert self.certificate is not None
         self.guide = Guide(self.certificate.pricing, self.certificate.lowest.prices)
         self.guided += 1
-        self.occupancy.set_candidates(self.guide.start, self.guide.row, self.guide.slot, self.guide.cost)
+        self.occupancy.set_prices(self.guide.priced)
         return self.guide
 
     def _first_plan(self) -> None:
@@ -113,7 +136,7 @@ class Fast:
         self.prover.weights = {}
         before = self.occupancy.snapshot()
         best = before
-        if self.table.num_jobs <= MANY_JOBS or self.guided <= 1:
+        if self.guided <= (FEW_TIMES if self.table.num_jobs <= MANY_JOBS else 1):
             found = best_construction(self.occupancy, guide, self._has_spent(0.5))
             if found is not None and found.cost < best.cost:
                 best = found
@@ -126,6 +149,43 @@ class Fast:
                 best = self.occupancy.snapshot()
         self.occupancy.restore(best)
         self._offer("rounded")
+
+    def _dive(self) -> None:
+        """Down from the LP: all jobs the first time, later some that run about one time, the others as they are."""
+        assert self.prover is not None
+        assert self.guide is not None
+        left = self.search.left_s()
+        before, row, slot = self.occupancy.snapshot(), self.occupancy.row, self.occupancy.slot
+        self.occupancy.drop(self._some() if self.dives else range(self.table.num_jobs))
+        settled = {j: (int(row[j]), int(slot[j])) for j in np.flatnonzero(row >= 0).tolist()}
+        starts = self.prover.dive(settled, None if left is None else left * DIVE_PART)
+        place_starts(self.occupancy, self.guide, starts)
+        if not self.occupancy.missing:
+            loop = Improve(self.occupancy, self._operators(), self.search.limits.seed + self.dives)
+            moves = TRIAL if self.dives else max(TRIAL, 4 * self.table.num_jobs)
+            loop.run(moves, WARMTH / 10, COLDEST, stop=self.search.is_out_of_time)
+            self.moves += loop.moves
+        self.dives += 1
+        if self.occupancy.missing or self.occupancy.cost >= before.cost:
+            self.occupancy.restore(before)
+        self._offer("dive")
+
+    def _some(self) -> list[int]:
+        """Jobs that run about one time, a sixth of all."""
+        draw = random.Random(self.search.limits.seed + 31 * self.dives)
+        row, slot, rows = self.occupancy.row, self.occupancy.slot, self.table.rows
+        runs = np.flatnonzero(row >= 0)
+        seed = int(draw.choice(runs.tolist()))
+        middle = slot + rows.duration[row] / 2
+        distance = np.abs(middle - middle[seed]) * (0.5 + np.array([draw.random() for _ in range(len(row))]))
+        order = runs[np.argsort(distance[runs], kind="stable")]
+        chosen = set(order[: max(10, len(runs) // 6)].tolist())
+        # What runs after a job that is taken off is taken off too.
+        jobs = self.table.jobs
+        for j in self.table.after_predecessors([*range(self.table.num_jobs)]):
+            if chosen.intersection(jobs.before[jobs.before_start[j] : jobs.before_start[j + 1]].tolist()):
+                chosen.add(j)
+        return sorted(chosen)
 
     def _become(self, schedule: Schedule) -> bool:
         """Go on from a schedule over other rows of the same problem; whether they are all known here."""
@@ -156,6 +216,7 @@ class Fast:
             (Window(), 1.0),
             (Ejection(self.guide), 1.0),
             (Regrets(self.guide), 0.5),
+            (Packing(self.guide), 0.5),
         ]
         caching = Caching(self.occupancy)
         if caching.levels:
@@ -176,19 +237,25 @@ class Fast:
         loop: Improve | None = None
         try:
             while (last is None or self.moves < last) and not search.is_over() and not self._is_stuck():
-                if self.prover.step():
-                    self._note_bound("proof")
+                self._prove()
                 if search.is_over():
                     break
+                began, cost = time.monotonic(), self.occupancy.cost
                 if self.prover.has_news():
                     self._follow()
-                count = EPOCH if self.prover.is_done else BREATH
+                if self.prover.can_dive() and (not self.dives or self.epochs >= self.next_dive):
+                    self._dive()
+                    self.next_dive = self.epochs + DIVE_EVERY
+                    if search.is_over():
+                        break
+                count = EPOCH if self.prover.is_done else SPELL if self.dives else BREATH
                 if last is not None:
                     count = min(count, max(1, last - self.moves))
                 loop = Improve(self.occupancy, self._operators(), limits.seed + 7919 * self.epochs)
                 loop.run(count, WARMTH / (1 + self.epochs % 8), COLDEST, stop=self._may_stop(loop))
                 self.moves += loop.moves
                 self.epochs += 1
+                self.shares.note_search(time.monotonic() - began, cost - self.occupancy.cost)
                 self._offer("search")
                 search.report("search")
         except KeyboardInterrupt:
@@ -196,6 +263,22 @@ class Fast:
                 loop.finish()
                 self._offer("search")
             search.interrupted = True
+
+    def _prove(self) -> None:
+        """Some steps of the proof: a fixed number, or where time counts as long as its share says."""
+        assert self.prover is not None
+        is_timed = self.search.limits.time_limit_s is not None
+        for k in range(MOST_STEPS if is_timed else STEPS):
+            if k > 0 and is_timed and not self.shares.is_due():
+                break
+            began, bound = time.monotonic(), self.search.dual_bound or 0.0
+            goes_on = self.prover.step()
+            if not goes_on:
+                break
+            self._note_bound("proof")
+            self.shares.note_proof(time.monotonic() - began, (self.search.dual_bound or 0.0) - bound)
+            if self.search.is_over() or (not self.dives and self.prover.can_dive()):
+                break
 
     def _is_stuck(self) -> bool:
         """Whether nothing is left to prove, and nothing better was found for long."""

@@ -8,7 +8,7 @@ from planner.engines.fast.occupancy import Occupancy
 from planner.engines.fast.pricing import Prices, Pricing
 
 # Starts a job, and in all: enough that hardly any other is ever the best, few enough to be sorted in no time.
-MOST_OF_JOB, MOST = 3000, 6_000_000
+MOST_OF_JOB, MOST = 200, 2_000_000
 
 
 class Guide:

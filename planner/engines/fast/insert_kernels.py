@@ -13,6 +13,7 @@ from planner.engines.fast.state import (
     BEST_GPU,
     CHANGED,
     FOUND_COST,
+    FOUND_GPU,
     MARKED,
     MARKED_TOTAL,
     MISSING,
@@ -22,9 +23,13 @@ from planner.engines.fast.state import (
     State,
 )
 from planner.engines.fast.storage_kernels import read, reading_cost
+from planner.engines.fast.survey_kernels import leave, price_of_start, survey
 
 # What `perform` does with its whole numbers.
 DROP, PUT, FIND, RECREATE, MARK, COMMIT, UNDO, BECOME = 0, 1, 2, 3, 4, 5, 6, 7
+
+# Starts without a place after which a job goes wherever there is room.
+MOST_MISSES = 60
 
 # A linear congruential generator (Park and Miller, revised 1993).
 FACTOR, MODULUS = 48271, 2147483647
@@ -170,12 +175,21 @@ def scan(f: Facts, s: State, j: int, earliest: int, latest: int) -> tuple[int, i
 
 
 @kernel
+def find(f: Facts, s: State, r: int, slot: int) -> float:
+    """What the cheapest place for a start adds to the cost, if the job may start then."""
+    earliest, latest, _, _ = window_of(f, s, f.rows[r]["job"])
+    if not is_start(f, r, slot) or slot < earliest or slot + f.rows[r]["duration"] > latest:
+        return math.inf
+    return offer(f, s, r, slot)
+
+
+@kernel
 def insert(f: Facts, s: State, j: int, theta: float, tries: int, blink: float) -> bool:
     """Run a job where it is cheapest, or leave it out where that is cheaper; whether it could be done.
 
-    Its candidates are walked through in order, each passed over with probability `blink`, until `tries` of them have
-    a place. One that costs too much by itself to be better than the best so far counts as one of them, unseen. Where
-    none has a place all starts are looked at.
+    One that has an aim goes there, on its cheapest nodes, if there is room. Otherwise its starts are taken in the order
+    of the survey, each passed over with probability `blink`, until `tries` of them have a place or none can be better.
+    Where none has one (or `tries` is 0) it goes to the cheapest of the earliest starts of its rows.
     """
     earliest, latest, waits, is_waited_for = window_of(f, s, j)
     reject = f.jobs[j]["reject"]
@@ -183,30 +197,40 @@ def insert(f: Facts, s: State, j: int, theta: float, tries: int, blink: float) -
         reject = math.inf
     if waits:
         return reject < math.inf
+    aim = s.aims[j]
+    if aim["row"] >= 0 and find(f, s, aim["row"], aim["slot"]) < math.inf:
+        put(f, s, j, aim["row"], aim["slot"], s.counters[FOUND_GPU], s.found)
+        return True
     best_row, best_slot, best_score, least = -1, -1, math.inf, math.inf
-    tried = 0
-    for k in range(s.candidate_start[j], s.candidate_start[j + 1]):
+    first_row = f.jobs[j]["row"]
+    number, tried, misses = f.jobs[j]["end_row"] - first_row, 0, 0
+    if tries > 0 and number > 0:
+        survey(f, s, j, earliest, latest, theta)
+    while number > 0 and tried < tries and misses < MOST_MISSES:
+        i = 0
+        for k in range(1, number):
+            if s.row_score[k] < s.row_score[i]:
+                i = k
+        score, r, slot = s.row_score[i], first_row + i, s.row_slot[i]
+        if score >= best_score:
+            break
+        leave(f, s, r, slot)
         if blink > 0:
             s.counters[RANDOM] = s.counters[RANDOM] * FACTOR % MODULUS
             if s.counters[RANDOM] < blink * MODULUS:
                 continue
-        candidate = s.candidates[k]
-        # 0 + makes 64 bits of 32, for which nothing is to be compiled anew.
-        r, slot, key = 0 + candidate["row"], 0 + candidate["slot"], candidate["key"]
-        if slot < earliest or slot + f.rows[r]["duration"] > latest:
+        cost = offer(f, s, r, slot)
+        if cost == math.inf:
+            misses += 1
             continue
-        if (1 - theta) * own_cost(f, r, slot) + theta * key < best_score:
-            cost = offer(f, s, r, slot)
-            if cost == math.inf:
-                continue
-            least = min(least, cost)
-            score = (1 - theta) * cost + theta * key
-            if score < best_score:
-                best_row, best_slot, best_score = r, slot, score
-                keep_best(s, f.rows[r]["num_nodes"])
         tried += 1
-        if tried >= tries:
-            break
+        least = min(least, cost)
+        score = cost
+        if theta > 0:
+            score = (1 - theta) * cost + theta * price_of_start(f, s, r, slot)
+        if score < best_score:
+            best_row, best_slot, best_score = r, slot, score
+            keep_best(s, f.rows[r]["num_nodes"])
     if best_row < 0:
         best_row, best_slot, least = scan(f, s, j, earliest, latest)
     if best_row < 0 or reject < least:
@@ -252,17 +276,10 @@ def commit(s: State) -> None:
     s.counters[MARKED] = 0
 
 
-@kernel
-def find(f: Facts, s: State, r: int, slot: int) -> float:
-    """What the cheapest place for a start adds to the cost, if the job may start then."""
-    earliest, latest, _, _ = window_of(f, s, f.rows[r]["job"])
-    if not is_start(f, r, slot) or slot < earliest or slot + f.rows[r]["duration"] > latest:
-        return math.inf
-    return offer(f, s, r, slot)
-
-
 def _entry() -> Callable[..., bool]:
-    stamp = sources("compiled", "state", "rental_kernels", "node_kernels", "storage_kernels", "insert_kernels")
+    stamp = sources(
+        "compiled", "state", "rental_kernels", "node_kernels", "storage_kernels", "survey_kernels", "insert_kernels"
+    )
 
     @compiled
     def perform(f: Facts, s: State, what: int, numbers: np.ndarray, theta: float, tries: int, blink: float) -> bool:

@@ -16,7 +16,8 @@ import highspy
 import numpy as np
 
 from planner.engines.fast.bound import Lagrangian
-from planner.engines.fast.branches import Branch
+from planner.engines.fast.branches import Branch, Windows
+from planner.engines.fast.cut_rows import Basis, CutRows
 from planner.engines.fast.limits import Limits
 from planner.engines.fast.pricing import Prices, Pricing
 from planner.engines.fast.table import Table
@@ -38,6 +39,8 @@ class Solved:
     """Price of each job, shape (J,)."""
     of_cached: np.ndarray
     """Price of each variant of each job (for the right to read a cached dataset), shape (J, V)."""
+    nodes: np.ndarray
+    """Nodes that are on and can be used, shape (P, T)."""
 
 
 class Master:
@@ -47,7 +50,8 @@ class Master:
         self.table, self.limits, self.pairs, self.lagrangian = table, limits, pricing.pairs, lagrangian
         self.num_slots = table.num_slots
         self.columns: list[Start] = []
-        self.known: set[Start] = set()
+        self.every = self.windows = Windows.of(table)
+        self.index: dict[Start, int] = {}
         self._row_names: dict[tuple[Any, ...], int] = {}
         self._lower: list[float] = []
         self._upper: list[float] = []
@@ -60,6 +64,7 @@ class Master:
         self._add_static_columns()
         self._first_start = self._count
         self._flush()
+        self.cuts = CutRows(self.highs, pricing.cuts, table, len(self._lower), self._first_start, self.node_column)
 
     # Rows
 
@@ -146,7 +151,9 @@ class Master:
         for q, limit in enumerate(self.limits.limits):
             if limit.kind == "node":
                 capacity[limit.owner].append((self.limit_row[q], limit.capacity))
+        self.node_column: dict[int, int] = {}
         for p in self.pools:
+            self.node_column[p] = self._count
             is_plain = p not in self.paid_row
             for t in range(T):
                 index = [first + t for first, _ in capacity[p]]
@@ -182,11 +189,12 @@ class Master:
                 index = list(range(self.limit_row[q], self.limit_row[q] + T))
                 self.bandwidth_column[limit.owner] = self._column(0.0, 0.0, limit.capacity, index, [-1.0] * T)
         self.artificial = self._count
+        self.reject_column: dict[int, int] = {}
         highest = self._dearest_starts()
         for j in range(table.num_jobs):
             self._column(10.0 * highest[j] + 10.0, 0.0, math.inf, [self.job_row + j], [1.0])
             if np.isfinite(table.jobs.reject[j]):
-                self._column(float(table.jobs.reject[j]), 0.0, 1.0, [self.job_row + j], [1.0])
+                self.reject_column[j] = self._column(float(table.jobs.reject[j]), 0.0, 1.0, [self.job_row + j], [1.0])
 
     def _reads(self, j: int, d: int) -> bool:
         instance = self.table.instance
@@ -237,9 +245,9 @@ class Master:
             after[i].append(k)
         added = 0
         for r, t in starts:
-            if (r, t) in self.known:
+            if (r, t) in self.index:
                 continue
-            self.known.add((r, t))
+            self.index[r, t] = len(self.columns)
             self.columns.append((r, t))
             j, p, d = int(rows.job[r]), int(rows.pool[r]), int(rows.duration[r])
             energy = table.pools.energy
@@ -259,15 +267,27 @@ class Master:
             if v:
                 index.append(self.cached_row[j, v])
                 values.append(1.0)
-            self._column(cost, 0.0, math.inf, index, values)
+            self.cuts.extend(r, t, index, values)
+            self._column(
+                cost, 0.0, math.inf if self.windows.first[r] <= t <= self.windows.last[r] else 0.0, index, values
+            )
             added += 1
         self._flush()
         return added
 
     # Solving
 
-    def enter(self, branch: Branch) -> None:
-        """Bandwidth lies in the stretches of a branch, at their price."""
+    def bound_start(self, start: Start, low: float, high: float) -> None:
+        """How much of a start may be taken; nothing of one that the branch leaves out, unless it must be."""
+        r, t = start
+        if low == 0 and not self.windows.first[r] <= t <= self.windows.last[r]:
+            high = 0.0
+        self.highs.changeColBounds(self._first_start + self.index[start], low, high)
+        self.is_new = True
+
+    def enter(self, branch: Branch, basis: Basis | None = None) -> None:
+        """Bandwidth lies in the stretches of a branch, at their price; starts outside of its windows are not taken. The
+        LP goes on from a basis, if there is one."""
         self.fixed = sum(stretch.fixed for stretch in branch.stretches.values())
         for k, cachable in enumerate(self.lagrangian.cachings.datasets):
             for pair in {pair for choice in cachable.choices for pair in choice}:
@@ -278,13 +298,39 @@ class Master:
         for s, stretch in branch.stretches.items():
             self.highs.changeColCost(self.bandwidth_column[s], stretch.slope)
             self.highs.changeColBounds(self.bandwidth_column[s], stretch.low, stretch.high)
+        self._allow(branch.windows or self.every)
+        if basis is not None:
+            self.cuts.go_to(basis)
         # Other bounds leave the basis dual feasible, new columns leave it primal feasible.
         self.is_new = True
 
+    def cut(self, ids: list[int]) -> None:
+        """Add rows on the number of nodes."""
+        self.cuts.add(ids, self.columns)
+        self.is_new = True
+
+    def _allow(self, windows: Windows) -> None:
+        """Starts outside of the windows are not taken."""
+        before, self.windows = self.windows, windows
+        if before is windows or not self.columns:
+            return
+        starts = np.array(self.columns, dtype=np.int64)
+        r, t = starts[:, 0], starts[:, 1]
+        was = (before.first[r] <= t) & (t <= before.last[r])
+        may = (windows.first[r] <= t) & (t <= windows.last[r])
+        some = np.flatnonzero(was != may)
+        if len(some):
+            index = (some + self._first_start).astype(np.int32)
+            upper = np.where(may[some], math.inf, 0.0)
+            self.highs.changeColsBounds(len(some), index, np.zeros(len(some)), upper)
+        for j in before.must_run ^ windows.must_run:
+            if j in self.reject_column:
+                self.highs.changeColBounds(self.reject_column[j], 0.0, float(j not in windows.must_run))
+
     def solve(self, time_limit_s: float | None = None) -> Solved | None:
         """Solve the master; None where it is not solved in time."""
-        if time_limit_s is not None:
-            self.highs.setOptionValue("time_limit", self.highs.getRunTime() + max(0.0, time_limit_s))
+        ends = math.inf if time_limit_s is None else self.highs.getRunTime() + max(0.0, time_limit_s)
+        self.highs.setOptionValue("time_limit", ends)
         self.highs.setOptionValue("simplex_strategy", 1 if self.is_new else 4)
         self.highs.run()
         self.is_new = False
@@ -303,10 +349,14 @@ class Master:
         for (j, v), row in self.cached_row.items():
             of_cached[j, v] = duals[row]
         taken = values[self._first_start :]
+        nodes = np.zeros(self.num_available.shape)
+        for p, column in self.node_column.items():
+            nodes[p] = values[column : column + T]
         return Solved(
             float(self.highs.getInfo().objective_function_value) + self.fixed,
-            Prices(limits, pairs, cache),
+            Prices(limits, pairs, cache, self.cuts.prices(duals)),
             {self.columns[k]: float(taken[k]) for k in np.flatnonzero(taken > 1e-7)},
             np.array(solution.row_dual)[self.job_row : self.job_row + self.table.num_jobs],
             of_cached,
+            nodes,
         )

@@ -13,8 +13,8 @@ import numpy as np
 
 from planner.engines.fast import insert_kernels as kernels
 from planner.engines.fast.by_reference import referred
+from planner.engines.fast.pricing import Priced
 from planner.engines.fast.state import (
-    CANDIDATE,
     CHANGED,
     FOUND_COST,
     FOUND_GPU,
@@ -122,8 +122,14 @@ class Occupancy:
         """Whether offers take the cache of a dataset at a site as paid, shape (S, D)."""
         return self.state.cached["paid"]
 
+    def aim(self, jobs: Sequence[int], rows: Sequence[int] | np.ndarray, slots: Sequence[int] | np.ndarray) -> None:
+        """Starts at which `recreate` puts some jobs, on their cheapest nodes, if they have room."""
+        aims = self.state.aims
+        aims["row"][jobs], aims["slot"][jobs] = rows, slots
+
     def suppose_nothing(self) -> None:
-        """Back to what the plan itself pays for."""
+        """Back to what the plan itself pays for, and no aims."""
+        self.state.aims["row"] = -1
         self.limit[:] = self.facts.tariffs["cap"]
         self.bought[:] = 0.0
         self.allowed_level[:] = FREE_CHOICE
@@ -147,13 +153,18 @@ class Occupancy:
         # Spread out, as the first numbers after small ones are small.
         self.state.counters[RANDOM] = 1 + (seed * 1103515245 + 12345) % (kernels.MODULUS - 1)
 
-    def set_candidates(self, start: np.ndarray, row: np.ndarray, slot: np.ndarray, key: np.ndarray) -> None:
-        """The starts that `recreate` walks through: those of job j are `start[j] .. start[j + 1] - 1`, by ascending
-        key, a finite estimate of what a start costs."""
-        candidates = np.zeros(len(row), dtype=CANDIDATE)
-        candidates["row"], candidates["slot"], candidates["key"] = row, slot, key
-        starts = np.ascontiguousarray(start, dtype=np.int64)
-        self.state = self.state._replace(candidate_start=starts, candidates=candidates)
+    def set_prices(self, priced: Priced) -> None:
+        """The prices that `recreate` goes by where theta is above 0."""
+        whole = {name: np.ascontiguousarray(values, dtype=np.int64) for name, values in (
+            ("use_start", priced.uses.start), ("use_limit", priced.uses.limit))}  # fmt: skip
+        self.state = self.state._replace(
+            use_amount=priced.uses.amount,
+            price_sums=priced.sums,
+            surcharge=priced.surcharge,
+            price_begin=priced.begin,
+            price_end=priced.end,
+            **whole,
+        )
         self._arrays = referred(self.facts, self.state)
 
     def drop(self, jobs: Iterable[int] | np.ndarray) -> None:
@@ -179,9 +190,10 @@ class Occupancy:
     def recreate(
         self, jobs: Iterable[int] | np.ndarray, *, theta: float = 0.0, tries: int = 8, blink: float = 0.0
     ) -> bool:
-        """Run jobs one after the other, each at the best of its first `tries` candidates that have a place, or leave
-        it out where that is cheaper. The best has the lowest (1 - theta) cost added + theta key; a candidate is
-        passed over with probability `blink`. Where none has a place all starts are looked at.
+        """Run jobs one after the other, each at the best of the first `tries` starts that have a place, in the order of
+        about what they cost, or leave it out where that is cheaper. The best has the lowest (1 - theta) cost added +
+        theta cost under the prices; a start is passed over with probability `blink`. With `tries` 0 a job goes to the
+        cheapest of the earliest starts of its rows.
 
         False where a job that must run, itself or for one that runs after it, has no place; the jobs before it stay.
         """

@@ -124,6 +124,46 @@ class Regrets:
         return [int(j) for j in some[np.argsort(-key, kind="stable")[:count]]]
 
 
+class Packing:
+    """What runs in a pool about some time packed onto its nodes anew, jobs staying at their starts where they can:
+    gaps of several nodes become one. Now and then with one more that would rather be there.
+
+    In the order of their starts, the largest first, whole nodes always fit (they are intervals), and small runs fill
+    nodes up before another is begun.
+    """
+
+    def __init__(self, guide: Guide):
+        self.guide = guide
+
+    def choose(self, occupancy: Occupancy, draw: random.Random) -> list[int]:
+        """Jobs by their start."""
+        now = Situation(occupancy)
+        rows = occupancy.table.rows
+        running = np.flatnonzero(now.pool >= 0)
+        if not len(running):
+            return []
+        seed = int(running[draw.randrange(len(running))])
+        p, row, slot = int(now.pool[seed]), occupancy.row.copy(), occupancy.slot.copy()
+        guests: list[int] = []
+        if draw.random() < 0.7:
+            regret = self.guide.regret(occupancy)
+            if (total := float(regret.sum())) > 0:
+                j = int(np.searchsorted(np.cumsum(regret), draw.random() * total))
+                first, last = int(self.guide.start[j]), int(self.guide.start[j + 1])
+                if first < last:
+                    k = first + min(last - first - 1, int(draw.expovariate(0.1)))
+                    row[j], slot[j] = self.guide.row[k], self.guide.slot[k]
+                    p, seed, guests = int(rows.pool[row[j]]), j, [j]
+        begin = int(slot[seed])
+        end = begin + int(rows.duration[row[seed]])
+        there = np.flatnonzero((now.pool == p) & (now.begin < end) & (now.end > begin))
+        jobs = [j for j in there.tolist() if j not in guests] + guests
+        width = rows.width[row]
+        jobs.sort(key=lambda j: (slot[j], -width[j], j))
+        occupancy.aim(jobs, row[jobs], slot[jobs])
+        return jobs
+
+
 class Caching:
     """The readers of a dataset, as if it were cached somewhere already, or nowhere.
 
@@ -170,7 +210,7 @@ class Bandwidth:
         peak = float(occupancy.peak[s])
         here = np.flatnonzero(reads & (rows.site[row] == s))
         if draw.random() < 0.5:
-            occupancy.bought[s] = peak * draw.uniform(1.0, 1.5)
+            occupancy.bought[s] = min(peak * draw.uniform(1.0, 1.5), float(occupancy.facts.tariffs["cap"][s]))
         else:
             occupancy.limit[s] = peak * draw.uniform(0.5, 1.0)
             usage = occupancy.state.bandwidth[s]

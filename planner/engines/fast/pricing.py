@@ -3,9 +3,10 @@
 The reduced cost of start (r, t) but for the price of its job is
 
     fixed[r] + E[t + d] - E[t] + begin[j, t] + end[j, t + d],
-    E = busy[r] energy[p] + sum over limits q: amount[r, q] sums[q],
+    E = busy[r] energy[p] + sum over limits q: amount[r, q] sums[q] + surcharge[r],
 
-with `sums` the prefix sums over slots of the prices of the limits, `begin` and `end` what starting and completing a
+with `sums` the prefix sums over slots of the prices of the limits, `surcharge` those of what rows on the number of
+nodes (`cuts.py`) make a row pay, `begin` and `end` what starting and completing a
 job costs (tardiness, lost value, and the prices of precedence). One pass over the slots of a row, whatever the
 length of a run; nothing is kept but the best start of each row, so memory does not grow with the starts.
 """
@@ -16,7 +17,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from planner.engines.fast.branches import Windows
 from planner.engines.fast.compiled import compiled, kernel
+from planner.engines.fast.cuts import Cuts
 from planner.engines.fast.limits import Limits, Uses
 from planner.engines.fast.table import Rows, Table
 
@@ -30,10 +33,16 @@ class Prices(NamedTuple):
     """Of each pair of predecessor and job in each slot, shape (pairs, T)."""
     cache: np.ndarray
     """Of a GB in the cache of each site, shape (S,)."""
+    cuts: np.ndarray = np.zeros(0)
+    """Of the rows of `Cuts.cuts` that there were when the prices were made; those made later cost nothing."""
 
     def towards(self, other: Prices, step: float) -> Prices:
         """A part of the way to other prices."""
-        return Prices(*(a + step * (b - a) for a, b in zip(self, other, strict=True)))
+        most = max(len(self.cuts), len(other.cuts))
+        mine, others = (
+            prices._replace(cuts=np.pad(prices.cuts, (0, most - len(prices.cuts)))) for prices in (self, other)
+        )
+        return Prices(*(a + step * (b - a) for a, b in zip(mine, others, strict=True)))
 
 
 class Priced(NamedTuple):
@@ -46,6 +55,8 @@ class Priced(NamedTuple):
     energy: np.ndarray
     sums: np.ndarray
     """Prefix sums of the prices of the limits, shape (Q, T + 1)."""
+    surcharge: np.ndarray
+    """Of what rows pay for cuts, shape (R, T + 1), or (1, 1) where they pay nothing."""
     begin: np.ndarray
     """What starting a job in each slot costs, shape (J, T + 1), or (1, 1) where it costs nothing."""
     end: np.ndarray
@@ -65,6 +76,7 @@ class Pricing:
 
     def __init__(self, table: Table, limits: Limits):
         self.table, self.limits = table, limits
+        self.cuts = Cuts(table, limits)
         jobs = table.jobs
         self.pairs = [
             (int(i), j)
@@ -72,12 +84,17 @@ class Pricing:
             for i in jobs.before[jobs.before_start[j] : jobs.before_start[j + 1]]
         ]
         self._no_begin = np.zeros((1, 1))
+        self._each_its_own = np.arange(table.num_jobs, dtype=table.jobs.twin.dtype)
 
-    def cheapest(self, prices: Prices) -> Found:
-        """The cheapest start of each row."""
+    def cheapest(self, prices: Prices, windows: Windows | None = None) -> Found:
+        """The cheapest start of each row, of those in windows; infinite where there is none."""
         rows = self.table.rows
         cost, slot = np.empty(len(rows.job)), np.empty(len(rows.job), dtype=np.int32)
-        _cheapest(self.at(prices), cost, slot)
+        priced = self.at(prices)
+        if windows is not None:
+            mine = rows._replace(first=windows.first, last=windows.last)
+            priced = priced._replace(rows=mine, twin=self._each_its_own)
+        _cheapest(priced, cost, slot)
         return Found(cost, slot)
 
     def spread(
@@ -133,15 +150,20 @@ class Pricing:
         entry = first + np.arange(len(which))
         q = uses.limit[entry]
         paid = uses.amount[entry] * (sums[q, ends[which]] - sums[q, slots[which]])
+        if priced.surcharge.shape[1] > 1:
+            cost = cost + priced.surcharge[rows, ends] - priced.surcharge[rows, slots]
         return np.asarray(cost + np.bincount(which, paid, minlength=len(rows)))
 
     def at(self, prices: Prices) -> Priced:
         """What pricing reads at some prices; worth keeping where they are asked for again and again."""
         table = self.table
         begin, end = self._job_prices(prices)
+        surcharge = self.cuts.surcharge(prices.cuts)
+        # A cut tells jobs apart that are otherwise alike.
+        twin = table.jobs.twin if surcharge.shape[1] == 1 else self._each_its_own
         return Priced(
-            table.rows, table.jobs.row_start, table.jobs.twin, self.limits.uses, table.pools.energy,
-            _sums(prices.limits), begin, end, table.masks,
+            table.rows, table.jobs.row_start, twin, self.limits.uses, table.pools.energy,
+            _sums(prices.limits), surcharge, begin, end, table.masks,
         )  # fmt: skip
 
     def _job_prices(self, prices: Prices) -> tuple[np.ndarray, np.ndarray]:
@@ -176,6 +198,9 @@ def _row_costs(a: Priced, r: int, level: np.ndarray, costs: np.ndarray) -> None:
         q, amount = a.uses.limit[k], a.uses.amount[k]
         for t in range(len(level)):
             level[t] += amount * a.sums[q, t]
+    if a.surcharge.shape[1] > 1:
+        for t in range(len(level)):
+            level[t] += a.surcharge[r, t]
     for t in range(first, a.rows.last[r] + 1):
         cost = a.rows.fixed[r] + level[t + d] - level[t] + a.end[j, t + d]
         if has_begin:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from planner.engines.fast.ascent import Ascent
 from planner.engines.fast.certificate import Centre, Certificate
 from planner.engines.fast.columns import Columns
 from planner.engines.fast.construct import Weights
+from planner.engines.fast.dive import Dive
+from planner.engines.fast.master import Start
 from planner.engines.search import Search
 
 CLIMB, CLIMB_ON = 60, 30
@@ -20,7 +23,15 @@ LARGE_LP = 3_000_000
 LP_PART = 0.25
 LP_ROUNDS = 25
 LP_GAP = 2e-4
-MOST_BRANCHES = 400
+LEAF_ROUNDS, LEAF_GAP = 8, 1e-3
+"""In branches of starts: there are many, and their children take over what they have learnt."""
+BRANCH_LP = 500_000
+"""Size of an LP up to which rows on the number of nodes are added, and starts are branched on."""
+CUT_ROUNDS, MOST_CUTS = 5, 500
+"""Rounds of such rows in a branch that leaves all starts, and rows a round."""
+MOST_BRANCHES = 2000
+OFFER = 8
+"""Of so many branches of starts one gives the search its LP solution."""
 NEWS = 0.001
 """The bound has risen by this part of it since the search last looked at the prices."""
 
@@ -34,7 +45,7 @@ class Prover:
         self.columns: Columns | None = None
         self.weights: Weights = {}
         self.is_done = False
-        self._steps = 0
+        self._steps = self._leaves = 0
         self._seen = -float("inf")
         table = certificate.table
         self.size = table.num_jobs * len(certificate.limits.limits) * table.num_slots
@@ -56,8 +67,34 @@ class Prover:
             self._climb(centre)
         elif not centre.solved and self._may_solve():
             self._solve(centre)
-        elif len(self.certificate.centres) > MOST_BRANCHES or not self.certificate.split(centre):
+        elif not (self._cut(centre) or self._split(centre)):
             self.is_done = True
+        return True
+
+    def _split(self, centre: Centre) -> bool:
+        """Caches first: few choices, and all readers of a dataset hang on each."""
+        certificate = self.certificate
+        if self.search.cost is not None:
+            certificate.close(self.search.cost)
+        if len(certificate.centres) > MOST_BRANCHES:
+            return False
+        return certificate.split(centre) or (self.size <= BRANCH_LP and certificate.part(centre))
+
+    def _cut(self, centre: Centre) -> bool:
+        """Rows on the number of nodes, for a branch that leaves all starts; slack ones go at the end."""
+        columns = self.columns
+        if columns is None or not self._may_solve() or self.size > BRANCH_LP or not centre.weights:
+            return False
+        if centre.branch.windows is not None or centre.cut > CUT_ROUNDS:
+            return False
+        centre.cut += 1
+        if centre.cut <= CUT_ROUNDS and columns.cut(centre, MOST_CUTS):
+            centre.solved = False
+            return True
+        centre.cut = CUT_ROUNDS + 1
+        if columns.entered is centre:
+            columns.master.cuts.drop_slack()
+            centre.basis = columns.master.cuts.basis()
         return True
 
     def _must_climb(self, centre: Centre) -> bool:
@@ -76,21 +113,47 @@ class Prover:
         left = self.search.left_s()
         return self.size <= SMALL_LP or (self.size <= LARGE_LP and left is not None and left > 10.0)
 
+    def can_dive(self) -> bool:
+        """Whether there is an LP to go down from, with all its rows."""
+        centre = self.certificate.lowest
+        has_rows = self.size > BRANCH_LP or centre.branch.windows is not None or centre.cut > CUT_ROUNDS
+        return self.columns is not None and centre.solved and has_rows
+
+    def dive(self, settled: Mapping[int, Start], seconds: float | None) -> dict[int, Start]:
+        """A start (row, slot) for each job, down from the LP of the branch with the lowest bound, within some seconds;
+        those of some jobs are settled already."""
+        assert self.columns is not None
+        ends = None if seconds is None else time.monotonic() + seconds
+        dive = Dive(self.columns, self.certificate.lowest)
+        return dive.run(settled, lambda: None if ends is None else ends - time.monotonic())
+
     def _solve(self, centre: Centre) -> None:
         """Rounds of the LP until its value and the bound meet, or another branch has the lowest bound."""
         left = self.search.left_s()
         ends = None if left is None else time.monotonic() + left * LP_PART
         if self.columns is None:
             self.columns = Columns(self.certificate)
-        for _ in range(LP_ROUNDS):
+        is_leaf = centre.branch.windows is not None
+        for _ in range(LEAF_ROUNDS if is_leaf else LP_ROUNDS):
             budget = None if ends is None else ends - time.monotonic()
             if budget is not None and budget <= 0:
                 return
             goes_on = self.columns.round(centre, time_limit_s=budget)
-            if not goes_on or self.columns.gap_of_master() < LP_GAP:
+            if not goes_on or self.columns.gap_of_master() < (LEAF_GAP if is_leaf else LP_GAP):
                 centre.solved = True
                 break
-            if centre is not self.certificate.lowest:
+            if not is_leaf and centre is not self.certificate.lowest:
                 break
-        if self.columns.solved is not None:
+        self._keep(centre)
+
+    def _keep(self, centre: Centre) -> None:
+        """The LP solution: for splits, for children, and for the search."""
+        assert self.columns is not None
+        if self.columns.solved is None:
+            return
+        if centre.solved:
+            centre.weights, centre.nodes = self.columns.solved.weights, self.columns.solved.nodes
+            centre.basis = self.columns.master.cuts.basis()
+        self._leaves += centre.branch.windows is not None
+        if centre.branch.windows is None or self._leaves % OFFER == 1:
             self.weights = self.columns.solved.weights

@@ -40,7 +40,6 @@ NODE = np.dtype([("cost", F8), ("runs", I8), ("stretches", I8)])
 SITE = np.dtype([("limit", F8), ("bought", F8), ("peak", F8), ("cost", F8), ("cached", F8)])
 CACHED = np.dtype([("readers", I8), ("level", I8), ("allowed", I8), ("paid", np.bool_)], align=True)
 CHOICE = np.dtype([("row", I8), ("slot", I8), ("gpu", I8)])
-CANDIDATE = np.dtype([("key", F8), ("row", np.int32), ("slot", np.int32)])
 
 # Entries of `State.money`: cost of the plan, the same at the mark, and the cost of the place found.
 TOTAL, MARKED_TOTAL, FOUND_COST = 0, 1, 2
@@ -127,12 +126,24 @@ class State(NamedTuple):
     wanted: np.ndarray
     """The same as it is to become."""
     wanted_places: np.ndarray
+    aims: np.ndarray
+    """Row (-1: none) and slot at which jobs are to be put back."""
     journal: np.ndarray
     """Jobs changed since the mark."""
     noted: np.ndarray
     """Whether a job is in the journal."""
-    candidate_start: np.ndarray
-    candidates: np.ndarray
+    use_start: np.ndarray
+    """Where the uses of each row begin, shape (R + 1,)."""
+    use_limit: np.ndarray
+    use_amount: np.ndarray
+    price_sums: np.ndarray
+    """Prices of the limits until each slot edge, shape (Q, T + 1)."""
+    surcharge: np.ndarray
+    """What each row pays for the rows on the number of nodes until each edge, shape (R, T + 1), or (1, 1)."""
+    price_begin: np.ndarray
+    """What starting a job costs under the prices, shape (J, T + 1), or (1, 1) where it costs nothing."""
+    price_end: np.ndarray
+    """What completing it costs, shape (J, T + 1)."""
     money: np.ndarray
     counters: np.ndarray
     found: np.ndarray
@@ -143,6 +154,17 @@ class State(NamedTuple):
     """Nodes of a gang by rounded cost, idle time around it, and cost, shape (most nodes, 3)."""
     seen: np.ndarray
     """For each kind the last look at the nodes and how many empty ones it has seen, shape (K, 2)."""
+    level: np.ndarray
+    """Of a survey of the starts of a job: money for nodes until each slot edge."""
+    full: np.ndarray
+    reading: np.ndarray
+    queue: np.ndarray
+    scores: np.ndarray
+    """For each row of the job and each slot."""
+    row_score: np.ndarray
+    row_slot: np.ndarray
+    row_begin: np.ndarray
+    row_last: np.ndarray
 
 
 def facts_of(table: Table) -> Facts:
@@ -262,6 +284,7 @@ def empty_state(facts: Facts) -> State:
     shared = facts.pools[facts.pools["slices_at"] >= 0]
     per_node = int(shared["gpus"].max(initial=1))
     stretches = (num_slots + 1) // 2
+    most_rows = int((facts.jobs["end_row"] - facts.jobs["row"]).max(initial=0))
     width = np.zeros(num_jobs, dtype=I8)
     np.maximum.at(width, facts.rows["job"], facts.rows["num_nodes"])
     sites = _records(SITE, num_sites, limit=facts.tariffs["cap"])
@@ -271,7 +294,7 @@ def empty_state(facts: Facts) -> State:
     for p, pool in enumerate(facts.pools):
         spacious[p, : pool["gpus"] + 1] = pool["end"] - pool["start"]
     nobody = np.full(num_jobs, -1, dtype=I8)
-    choices = [_records(CHOICE, num_jobs, row=nobody) for _ in range(3)]
+    choices = [_records(CHOICE, num_jobs, row=nobody) for _ in range(4)]
     places = [np.zeros(int(width.sum()), dtype=I8) for _ in range(3)]
     optional = np.isfinite(facts.jobs["reject"])
     return State(
@@ -295,14 +318,29 @@ def empty_state(facts: Facts) -> State:
         old_places=places[1],
         wanted=choices[2],
         wanted_places=places[2],
+        aims=choices[3],
         journal=np.zeros(num_jobs, dtype=I8),
         noted=np.zeros(num_jobs, dtype=np.bool_),
-        candidate_start=np.zeros(num_jobs + 1, dtype=I8),
-        candidates=np.zeros(0, dtype=CANDIDATE),
+        use_start=np.zeros(len(facts.rows) + 1, dtype=I8),
+        use_limit=np.zeros(0, dtype=I8),
+        use_amount=np.zeros(0),
+        price_sums=np.zeros((0, num_slots + 1)),
+        surcharge=np.zeros((1, 1)),
+        price_begin=np.zeros((1, 1)),
+        price_end=facts.late,
         money=np.array([float(facts.jobs["reject"][optional].sum()), 0.0, 0.0]),
         counters=np.array([int((~optional).sum()), 1, 0, 0, 0, 0, 0], dtype=I8),
         found=np.zeros(widest, dtype=I8),
         best=np.zeros(widest, dtype=I8),
         rank=np.zeros((widest, 3)),
         seen=np.zeros((len(facts.warm), 2), dtype=I8),
+        level=np.zeros(num_slots + 1),
+        full=np.zeros(num_slots, dtype=I8),
+        reading=np.zeros(num_slots),
+        queue=np.zeros(num_slots, dtype=I8),
+        scores=np.zeros((most_rows, num_slots)),
+        row_score=np.zeros(most_rows),
+        row_slot=np.zeros(most_rows, dtype=I8),
+        row_begin=np.zeros(most_rows, dtype=I8),
+        row_last=np.zeros(most_rows, dtype=I8),
     )

@@ -147,7 +147,7 @@ def test_suppositions_change_offers_and_not_the_cost() -> None:
 
     # Two hours of a node at 1, and bandwidth or cache for the whole plan.
     read, cache = 2.0 + hours * (1.0 + 0.01 * 100.0), 2.0 + hours * 0.01 * size
-    assert (delta(plain), delta(cached)) == (pytest.approx(read), pytest.approx(cache))
+    assert [delta(plain), delta(cached)] == pytest.approx([read, cache])
     occupancy.bought[0] = 150.0
     assert delta(plain) == pytest.approx(2.0)
     occupancy.bought[0] = 50.0

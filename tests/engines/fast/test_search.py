@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -12,16 +13,17 @@ from models.starts import all_starts
 from planner.engines.assemble import cost_of
 from planner.engines.base import Limits
 from planner.engines.fast.certificate import Certificate
-from planner.engines.fast.construct import best_construction, round_weights
+from planner.engines.fast.construct import best_construction, place_starts, round_weights
 from planner.engines.fast.guide import Guide
 from planner.engines.fast.improve import Improve
 from planner.engines.fast.occupancy import Occupancy
-from planner.engines.fast.operators import Bandwidth, Caching, Ejection, Neighbours, Operator, Regrets, Window
+from planner.engines.fast.operators import Bandwidth, Caching, Ejection, Neighbours, Operator, Packing, Regrets, Window
 from planner.engines.fast.table import Table
 from planner.generate import generate
 from planner.horizon import num_slots_of
 from planner.io.plans import plan_bytes
 from planner.solve import solve
+from tests.engines.samples import HOUR, Doc, instance_of, mode
 
 
 class Stage:
@@ -34,7 +36,7 @@ class Stage:
         self.certificate = Certificate(self.table)
         self.guide = Guide(self.certificate.pricing, self.certificate.lowest.prices)
         self.occupancy = Occupancy(self.table)
-        self.occupancy.set_candidates(self.guide.start, self.guide.row, self.guide.slot, self.guide.cost)
+        self.occupancy.set_prices(self.guide.priced)
         best = best_construction(self.occupancy, self.guide)
         assert best is not None
         self.occupancy.restore(best)
@@ -45,6 +47,7 @@ class Stage:
             "window": Window(),
             "ejection": Ejection(self.guide),
             "regrets": Regrets(self.guide),
+            "packing": Packing(self.guide),
             "caching": Caching(self.occupancy),
             "bandwidth": Bandwidth(),
         }
@@ -55,7 +58,7 @@ def stage() -> Stage:
     return Stage()
 
 
-@pytest.mark.parametrize("name", ["neighbours", "window", "ejection", "regrets", "caching", "bandwidth"])
+@pytest.mark.parametrize("name", ["neighbours", "window", "ejection", "regrets", "packing", "caching", "bandwidth"])
 def test_an_operator_names_each_job_once_and_most_of_them_change_something(stage: Stage, name: str) -> None:
     occupancy, operator, draw = stage.occupancy, stage.operators()[name], random.Random(1)
     tried = changed = 0
@@ -75,6 +78,7 @@ def test_an_operator_names_each_job_once_and_most_of_them_change_something(stage
         occupancy.undo()
         assert occupancy.cost == pytest.approx(before.cost, rel=1e-12)
         assert (occupancy.state.chosen == before.chosen).all()
+        assert (occupancy.state.aims["row"] == -1).all()
     occupancy.commit()
     assert tried > 30
     assert changed > 3
@@ -97,6 +101,34 @@ def test_the_job_that_is_ejected_for_comes_first_and_regrets_its_place(stage: St
     firsts = [jobs[0] for _ in range(50) if (jobs := Ejection(stage.guide).choose(stage.occupancy, draw))]
     assert firsts
     assert all(regret[j] > 0 for j in firsts)
+
+
+def test_packing_keeps_the_starts_of_all_but_one(stage: Stage) -> None:
+    """Jobs of one pool that run at some time of one of them, in the order in which they are to start."""
+    occupancy, rows, draw = stage.occupancy, stage.table.rows, random.Random(6)
+    guests = 0
+    for _ in range(80):
+        jobs = Packing(stage.guide).choose(occupancy, draw)
+        assert jobs
+        row, slot = (occupancy.state.aims[jobs][name] for name in ("row", "slot"))
+        assert (occupancy.state.aims["row"] >= 0).sum() == len(jobs)
+        occupancy.suppose_nothing()
+        assert (rows.job[row] == jobs).all()
+        assert len(set(rows.pool[row].tolist())) == 1
+        assert sorted(slot) == slot.tolist()
+        assert all(
+            wide >= next_one or begin < after
+            for (begin, wide), (after, next_one) in pairwise(zip(slot.tolist(), rows.width[row].tolist(), strict=True))
+        )
+        end = slot + rows.duration[row]
+        assert any(((slot < end[k]) & (end > slot[k])).all() for k in range(len(jobs)))
+        is_guest = (row != occupancy.row[jobs]) | (slot != occupancy.slot[jobs])
+        assert is_guest.sum() <= 1
+        for k in np.flatnonzero(is_guest):
+            mine = slice(stage.guide.start[jobs[k]], stage.guide.start[jobs[k] + 1])
+            assert ((stage.guide.row[mine] == row[k]) & (stage.guide.slot[mine] == slot[k])).any()
+        guests += int(is_guest.sum())
+    assert 10 < guests < 80
 
 
 def test_caching_moves_the_readers_of_one_dataset(stage: Stage) -> None:
@@ -136,6 +168,53 @@ def test_the_lp_is_rounded_to_its_own_starts_where_there_is_room(stage: Stage) -
     assert (stage.occupancy.row == snapshot.chosen["row"]).all()
     assert (stage.occupancy.slot == snapshot.chosen["slot"]).all()
     stage.occupancy.restore(snapshot)
+
+
+def test_whole_nodes_keep_their_starts_where_there_are_enough_in_each_slot() -> None:
+    """Random runs on whole nodes, at most so many at a time as there are nodes; some are placed already, and others
+    have no start given."""
+    most_full = 0
+    for seed in range(30):
+        draw = random.Random(seed)
+        num_slots, nodes = 24, draw.randint(1, 6)
+        taken, slots = np.zeros(num_slots, dtype=int), []
+        jobs: list[Doc] = []
+        for _ in range(60):
+            width, duration = draw.randint(1, nodes), draw.randint(1, 8)
+            begin = draw.randint(0, num_slots - duration)
+            if taken[begin : begin + duration].max() + width <= nodes:
+                taken[begin : begin + duration] += width
+                jobs.append({"modes": [mode(duration, 2 * width)]})
+                slots.append(begin)
+        most_full += int((taken == nodes).sum())
+        jobs += [{"modes": [mode(1)], "reject_cost": 1.0}] * 2
+        instance = instance_of(jobs, pools__0__nodes=nodes, horizon=num_slots * HOUR)
+        table = Table.of(all_starts(instance, num_slots))
+        occupancy, certificate = Occupancy(table), Certificate(table)
+        guide = Guide(certificate.pricing, certificate.lowest.prices)
+        starts = {j: (table.starts.rows_of_job[j][0], slot) for j, slot in enumerate(slots)}
+        if draw.random() < 0.5:  # two of those that start first
+            for j in sorted(starts, key=lambda j: starts[j][1])[:2]:
+                found = occupancy.find(*starts[j])
+                assert found is not None
+                occupancy.put(j, *starts[j], found.nodes)
+        assert place_starts(occupancy, guide, starts)
+        assert occupancy.slot[: len(slots)].tolist() == slots, seed
+        assert occupancy.missing == 0
+    assert most_full > 200
+
+
+def test_where_there_is_no_room_for_a_start_another_one_is_found() -> None:
+    table = Table.of(all_starts(instance_of([{"modes": [mode(1, 2)]}] * 2), 6))
+    occupancy, certificate = Occupancy(table), Certificate(table)
+    guide = Guide(certificate.pricing, certificate.lowest.prices)
+    assert place_starts(occupancy, guide, {0: (0, 1), 1: (1, 1)})
+    assert occupancy.slot[0] == 1
+    assert occupancy.slot[1] != 1
+    # What runs stays where it is.
+    there = occupancy.slot.tolist()
+    assert place_starts(occupancy, guide, {0: (0, 5), 1: (1, 4)})
+    assert occupancy.slot.tolist() == there
 
 
 def test_the_same_work_gives_the_same_plan() -> None:

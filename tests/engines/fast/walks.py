@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import networkx
 import numpy as np
@@ -13,7 +14,9 @@ from models.domain import Instance
 from models.precedence import precedence_graph
 from models.starts import all_starts
 from planner.engines.assemble import cost_of
+from planner.engines.fast.limits import Limits
 from planner.engines.fast.occupancy import Occupancy
+from planner.engines.fast.pricing import Priced, Prices, Pricing
 from planner.engines.fast.table import Table
 from planner.engines.schedule import Schedule, Step
 from planner.horizon import num_slots_of
@@ -26,16 +29,17 @@ def occupancy_of(instance: Instance) -> Occupancy:
     return Occupancy(Table.of(all_starts(instance, num_slots_of(instance))))
 
 
-def set_some_candidates(occupancy: Occupancy, draw: random.Random, part: float = 0.7) -> None:
-    """Some starts of most jobs as candidates, by their own cost and some noise."""
-    start, found = [0], []
-    for rows in occupancy.table.starts.rows_of_job:
-        starts = [(r, int(t)) for r in rows for t in occupancy.table.starts.rows[r].slots if draw.random() < part]
-        keyed = [(occupancy.own_cost(r, t) + draw.random(), r, t) for r, t in starts]
-        found += sorted(keyed) if draw.random() < 0.8 else []
-        start.append(len(found))
-    key, row, slot = zip(*found, strict=True) if found else ((), (), ())
-    occupancy.set_candidates(np.array(start), np.array(row, dtype=int), np.array(slot, dtype=int), np.array(key))
+def set_random_prices(occupancy: Occupancy, draw: random.Random) -> tuple[Pricing, Priced]:
+    """Any prices, a part of them zero; and what they say of a start."""
+    table = occupancy.table
+    pricing = Pricing(table, Limits.of(table))
+    rng = np.random.default_rng(draw.getrandbits(32))
+    shape = (len(pricing.limits.limits), table.num_slots)
+    limits = rng.uniform(0, 2, shape) * (rng.random(shape) < 0.7)
+    pairs = rng.uniform(0, 0.5, (len(pricing.pairs), table.num_slots))
+    priced = pricing.at(Prices(limits, pairs, np.zeros(len(table.storage.hours))))
+    occupancy.set_prices(priced)
+    return pricing, priced
 
 
 def total(schedule: Schedule) -> float:
@@ -63,10 +67,10 @@ def walk(occupancy: Occupancy, draw: random.Random, steps: int) -> Iterator[str]
             occupancy.drop(some)
             if graph.number_of_edges():
                 some.sort(key=order.index)
-            manner = {
+            manner: dict[str, Any] = {
                 "theta": draw.choice((0.0, 0.5, 1.0)),
                 "blink": draw.choice((0.0, 0.3)),
-                "tries": draw.randint(1, 9),
+                "tries": draw.randint(0, 9),
             }
             if not occupancy.recreate(some, **manner) or draw.random() < 0.3:
                 occupancy.undo()
@@ -144,6 +148,6 @@ def trace(seeds: range) -> list[str]:
     for seed in seeds:
         for family in FAMILIES:
             occupancy, draw = occupancy_of(random_instance(family, np.random.default_rng(seed))), random.Random(seed)
-            set_some_candidates(occupancy, draw)
+            set_random_prices(occupancy, draw)
             found += [f"{what} {occupancy.cost.hex()} {occupancy.steps()}" for what in walk(occupancy, draw, 10)]
     return found
