@@ -18,6 +18,7 @@ from models.reductions import reduce_starts
 from models.starts import Starts, all_starts
 from planner.engines.assemble import cost_of, plan_of
 from planner.engines.base import Progress
+from planner.engines.placement import Chosen, place
 from planner.engines.policies.listing import by_due_date, insert, sequence
 from planner.engines.schedule import Schedule
 from planner.horizon import num_slots_of
@@ -102,6 +103,15 @@ class Attempt:
         self.report(cost)
         return True
 
+    def offer_placed(self, starts: Starts, chosen: Chosen, node_costs: dict[int, float]) -> None:
+        """Place the starts of a model's solution on nodes as the exact engine does, and offer that."""
+        placed = place(starts, chosen, node_costs, time_limit_s=max(0.5, self.left_s()), seed=self.seed)
+        schedule = _repaired(placed.schedule, placed.homeless)
+        if schedule is None:
+            self.note = "not every run of its solution finds a place on nodes"
+        else:
+            self.offer(schedule)
+
     def raise_bound(self, bound: float | None) -> None:
         """Take a dual bound if it is the best so far."""
         if bound is not None and math.isfinite(bound) and (self.dual_bound is None or bound > self.dual_bound):
@@ -130,7 +140,7 @@ class Attempt:
         return Outcome(plan, self.dual_bound, wall_s, tuple(self.trajectory), self.note)
 
 
-def repaired(schedule: Schedule, homeless: tuple[int, ...]) -> Schedule | None:
+def _repaired(schedule: Schedule, homeless: tuple[int, ...]) -> Schedule | None:
     """Give jobs that found no place on nodes their cheapest start that has one, and move what must run after them; None
     where one finds no room."""
     instance, order = schedule.instance, sequence(schedule.starts, by_due_date)

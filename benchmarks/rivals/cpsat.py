@@ -11,7 +11,7 @@ import threading
 
 from ortools.sat.python import cp_model
 
-from benchmarks.rivals.attempt import Attempt, Outcome, repaired
+from benchmarks.rivals.attempt import Attempt, Outcome
 from benchmarks.rivals.cpsat_model import Model
 from benchmarks.rivals.dispatch import Shop
 from benchmarks.rivals.units import FINE, MONEY, RATE, WATT
@@ -19,7 +19,7 @@ from models import grid
 from models.domain import Instance
 from models.rentals import NodeRules
 from planner.engines.assemble import cost_of
-from planner.engines.placement import Chosen, place
+from planner.engines.placement import Chosen
 from planner.engines.policies.listing import by_due_date, by_slack, by_weight, list_schedule
 from planner.engines.schedule import Schedule
 
@@ -60,12 +60,7 @@ def solve(instance: Instance, time_limit_s: float, threads: int, seed: int) -> O
     if watch.chosen is None:
         attempt.note = "no solution of its own: the plan is that of the hint"
         return attempt.outcome()
-    placed = place(starts, watch.chosen, watch.node_costs, time_limit_s=max(0.5, attempt.left_s()), seed=seed)
-    schedule = repaired(placed.schedule, placed.homeless)
-    if schedule is None:
-        attempt.note = "not every run of its solution finds a place on nodes"
-    else:
-        attempt.offer(schedule)
+    attempt.offer_placed(starts, watch.chosen, watch.node_costs)
     return attempt.outcome()
 
 

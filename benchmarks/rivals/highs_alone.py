@@ -7,12 +7,12 @@ incumbents over time are those of the model, which counts nodes by pool: placing
 
 from __future__ import annotations
 
-from benchmarks.rivals.attempt import Attempt, Outcome, repaired
+from benchmarks.rivals.attempt import Attempt, Outcome
 from models.domain import Instance
 from models.formulation import build_model
 from models.rentals import NodeRules
 from planner.engines.highs import Compiled
-from planner.engines.placement import Chosen, place
+from planner.engines.placement import Chosen
 
 BUILD_S = 2.5e-5
 """About what building and loading the model takes for each start."""
@@ -50,10 +50,5 @@ def solve(instance: Instance, time_limit_s: float, threads: int, seed: int) -> O
         rules = NodeRules.of(instance, p, starts.num_slots)
         paid = model.n if rules.is_plain else model.v
         said[p] = sum(round(answer.value(paid[p, t])) * rules.cost(t, t + 1) for t in model.SLOT)
-    placed = place(starts, chosen, said, time_limit_s=max(0.5, attempt.left_s()), seed=seed)
-    schedule = repaired(placed.schedule, placed.homeless)
-    if schedule is None:
-        attempt.note = "not every run of its solution finds a place on nodes"
-    else:
-        attempt.offer(schedule)
+    attempt.offer_placed(starts, chosen, said)
     return attempt.outcome()

@@ -61,6 +61,10 @@ class Windows:
         first[split.rows] = np.maximum(first[split.rows], split.until + 1)
         return Windows(first, self.last, self.must_run)
 
+    def hold(self, r: np.ndarray | int, t: np.ndarray | int) -> np.ndarray:
+        """Whether starts are among them, from their rows and slots."""
+        return np.asarray((self.first[r] <= t) & (t <= self.last[r]))
+
     @property
     def barred(self) -> np.ndarray:
         """Rows without any start, shape (R,)."""

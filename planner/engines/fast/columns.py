@@ -26,7 +26,6 @@ class Columns:
         self.master = Master(self.table, certificate.limits, self.pricing, self.lagrangian)
         self.entered: Centre | None = None
         self.solved: Solved | None = None
-        self.rounds = 0
 
     def enter(self, centre: Centre) -> None:
         """Go to a branch, with starts that are cheap at its best prices."""
@@ -43,7 +42,6 @@ class Columns:
         if solved is None:
             return False
         self.solved = solved
-        self.rounds += 1
         added = 0
         for step in (STEP, 1.0):
             prices = centre.prices.towards(solved.prices, step)

@@ -74,9 +74,7 @@ def round_weights(occupancy: Occupancy, guide: Guide, weights: Weights) -> bool:
     occupancy.drop(range(occupancy.table.num_jobs))
     for j in occupancy.table.after_predecessors(surest):
         for _, r, t in sorted(liked[j]):
-            found = occupancy.find(r, t)
-            if found is not None:
-                occupancy.put(j, r, t, found.nodes, found.gpu)
+            if _put(occupancy, j, (r, t)):
                 break
     return fill(occupancy, guide)
 
@@ -91,10 +89,16 @@ def place_starts(occupancy: Occupancy, guide: Guide, starts: dict[int, tuple[int
     open_jobs = (j for j in starts if occupancy.row[j] < 0)
     order = sorted(open_jobs, key=lambda j: (starts[j][1], -int(rows.width[starts[j][0]]), j))
     for j in occupancy.table.after_predecessors(order):
-        found = occupancy.find(*starts[j])
-        if found is not None:
-            occupancy.put(j, *starts[j], found.nodes, found.gpu)
+        _put(occupancy, j, starts[j])
     return fill(occupancy, guide)
+
+
+def _put(occupancy: Occupancy, j: int, start: tuple[int, int]) -> bool:
+    """Run a job at a start, on its cheapest nodes; whether it has room."""
+    found = occupancy.find(*start)
+    if found is not None:
+        occupancy.put(j, *start, found.nodes, found.gpu)
+    return found is not None
 
 
 def fill(occupancy: Occupancy, guide: Guide) -> bool:

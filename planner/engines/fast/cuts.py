@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.engines.fast.compiled import compiled
+from planner.engines.fast.compiled import compiled, kernel
 from planner.engines.fast.limits import Limits
 from planner.engines.fast.table import Table
 
@@ -154,6 +154,13 @@ class Cuts:
         return [self.add(self.needs[k], t, wanted) for _, k, t, wanted in found[:most]]
 
 
+@kernel
+def _rounded(a: float, part: float) -> float:
+    """F(a) for f = part, as `rounded`."""
+    whole = np.floor(a)
+    return float(whole + min(1.0, (a - whole) / part))
+
+
 @compiled
 def _separate(
     job: np.ndarray, need: np.ndarray, active: np.ndarray, nodes: np.ndarray, missed: np.ndarray, wanted: np.ndarray
@@ -183,15 +190,11 @@ def _separate(
                 continue
             value = np.ceil(total) - nodes[t]
             for i in range(m + 1):
-                u = chosen[order[i]]
-                value -= np.floor(u) + min(1.0, (u - np.floor(u)) / part)
+                value -= _rounded(chosen[order[i]], part)
             for k in range(num_rows):
                 if active[k, t] > 0:
                     u = chosen[job[k]]
-                    v = u - need[k]
-                    full = np.floor(u) + min(1.0, (u - np.floor(u)) / part)
-                    rest = np.floor(v) + min(1.0, (v - np.floor(v)) / part)
-                    value += (full - rest) * active[k, t]
+                    value += (_rounded(u, part) - _rounded(u - need[k], part)) * active[k, t]
             if value > missed[t]:
                 missed[t], best = value, m + 1
         for i in range(best):

@@ -142,9 +142,7 @@ class Fast:
                 best = found
         if weights and round_weights(self.occupancy, guide, weights):
             if self.occupancy.cost < best.cost * NEAR:
-                loop = Improve(self.occupancy, self._operators(), self.search.limits.seed + self.guided)
-                loop.run(TRIAL, WARMTH, COLDEST, stop=self.search.is_out_of_time)
-                self.moves += loop.moves
+                self._try(TRIAL, WARMTH, self.guided)
             if self.occupancy.cost < best.cost:
                 best = self.occupancy.snapshot()
         self.occupancy.restore(best)
@@ -161,14 +159,17 @@ class Fast:
         starts = self.prover.dive(settled, None if left is None else left * DIVE_PART)
         place_starts(self.occupancy, self.guide, starts)
         if not self.occupancy.missing:
-            loop = Improve(self.occupancy, self._operators(), self.search.limits.seed + self.dives)
-            moves = TRIAL if self.dives else max(TRIAL, 4 * self.table.num_jobs)
-            loop.run(moves, WARMTH / 10, COLDEST, stop=self.search.is_out_of_time)
-            self.moves += loop.moves
+            self._try(TRIAL if self.dives else max(TRIAL, 4 * self.table.num_jobs), WARMTH / 10, self.dives)
         self.dives += 1
         if self.occupancy.missing or self.occupancy.cost >= before.cost:
             self.occupancy.restore(before)
         self._offer("dive")
+
+    def _try(self, moves: int, warmth: float, seed: int) -> None:
+        """A short search from a plan that was made otherwise."""
+        loop = Improve(self.occupancy, self._operators(), self.search.limits.seed + seed)
+        loop.run(moves, warmth, COLDEST, stop=self.search.is_out_of_time)
+        self.moves += loop.moves
 
     def _some(self) -> list[int]:
         """Jobs that run about one time, a sixth of all."""

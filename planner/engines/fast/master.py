@@ -268,9 +268,7 @@ class Master:
                 index.append(self.cached_row[j, v])
                 values.append(1.0)
             self.cuts.extend(r, t, index, values)
-            self._column(
-                cost, 0.0, math.inf if self.windows.first[r] <= t <= self.windows.last[r] else 0.0, index, values
-            )
+            self._column(cost, 0.0, math.inf if self.windows.hold(r, t) else 0.0, index, values)
             added += 1
         self._flush()
         return added
@@ -280,7 +278,7 @@ class Master:
     def bound_start(self, start: Start, low: float, high: float) -> None:
         """How much of a start may be taken; nothing of one that the branch leaves out, unless it must be."""
         r, t = start
-        if low == 0 and not self.windows.first[r] <= t <= self.windows.last[r]:
+        if low == 0 and not self.windows.hold(r, t):
             high = 0.0
         self.highs.changeColBounds(self._first_start + self.index[start], low, high)
         self.is_new = True
@@ -316,9 +314,8 @@ class Master:
             return
         starts = np.array(self.columns, dtype=np.int64)
         r, t = starts[:, 0], starts[:, 1]
-        was = (before.first[r] <= t) & (t <= before.last[r])
-        may = (windows.first[r] <= t) & (t <= windows.last[r])
-        some = np.flatnonzero(was != may)
+        may = windows.hold(r, t)
+        some = np.flatnonzero(before.hold(r, t) != may)
         if len(some):
             index = (some + self._first_start).astype(np.int32)
             upper = np.where(may[some], math.inf, 0.0)

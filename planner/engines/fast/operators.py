@@ -38,6 +38,24 @@ class Situation:
         self.begin = np.where(runs, occupancy.slot, -1)
         self.end = np.where(runs, occupancy.slot + rows.duration[row], -1)
 
+    def during(self, p: int, begin: int, end: int) -> np.ndarray:
+        """Jobs that run in a pool in some of the slots [begin, end)."""
+        return np.flatnonzero((self.pool == p) & (self.begin < end) & (self.end > begin))
+
+
+def wish(guide: Guide, regret: np.ndarray, draw: random.Random) -> tuple[int, int, int] | None:
+    """A job, the more it regrets its place the more likely, with row and slot of one of its best starts, the best most
+    often; None where none regrets anything."""
+    total = float(regret.sum())
+    if total <= 0:
+        return None
+    j = int(np.searchsorted(np.cumsum(regret), draw.random() * total))
+    first, last = int(guide.start[j]), int(guide.start[j + 1])
+    if first == last:
+        return None
+    k = first + min(last - first - 1, int(draw.expovariate(0.1)))
+    return j, int(guide.row[k]), int(guide.slot[k])
+
 
 class Neighbours:
     """A job and those that run nearest to it in time, those of its pool first."""
@@ -71,7 +89,7 @@ class Window:
             return []
         seed = int(running[draw.randrange(len(running))])
         p, at = int(now.pool[seed]), draw.randrange(int(now.begin[seed]), int(now.end[seed]))
-        there = np.flatnonzero((now.pool == p) & (now.begin <= at) & (now.end > at))
+        there = now.during(p, at, at + 1)
         jobs = draw.sample(there.tolist(), min(len(there), draw.randint(FEWEST, MOST)))
         draw.shuffle(jobs)
         return jobs
@@ -86,20 +104,12 @@ class Ejection:
     def choose(self, occupancy: Occupancy, draw: random.Random) -> list[int]:
         """The job first, then those that it drives out."""
         regret = self.guide.regret(occupancy)
-        total = float(regret.sum())
-        if total <= 0:
+        wanted = wish(self.guide, regret, draw)
+        if wanted is None:
             return []
-        j = int(np.searchsorted(np.cumsum(regret), draw.random() * total))
-        first, last = int(self.guide.start[j]), int(self.guide.start[j + 1])
-        if first == last:
-            return []
-        # One of its best starts, the best most often.
-        k = first + min(last - first - 1, int(draw.expovariate(0.1)))
-        r, begin = int(self.guide.row[k]), int(self.guide.slot[k])
+        j, r, begin = wanted
         rows = occupancy.table.rows
-        p, end = int(rows.pool[r]), begin + int(rows.duration[r])
-        now = Situation(occupancy)
-        there = np.flatnonzero((now.pool == p) & (now.begin < end) & (now.end > begin))
+        there = Situation(occupancy).during(int(rows.pool[r]), begin, begin + int(rows.duration[r]))
         others = [i for i in there.tolist() if i != j]
         driven = draw.sample(others, min(len(others), draw.randint(1, MOST)))
         if draw.random() < 0.5:
@@ -143,21 +153,14 @@ class Packing:
         if not len(running):
             return []
         seed = int(running[draw.randrange(len(running))])
-        p, row, slot = int(now.pool[seed]), occupancy.row.copy(), occupancy.slot.copy()
-        guests: list[int] = []
-        if draw.random() < 0.7:
-            regret = self.guide.regret(occupancy)
-            if (total := float(regret.sum())) > 0:
-                j = int(np.searchsorted(np.cumsum(regret), draw.random() * total))
-                first, last = int(self.guide.start[j]), int(self.guide.start[j + 1])
-                if first < last:
-                    k = first + min(last - first - 1, int(draw.expovariate(0.1)))
-                    row[j], slot[j] = self.guide.row[k], self.guide.slot[k]
-                    p, seed, guests = int(rows.pool[row[j]]), j, [j]
+        row, slot = occupancy.row.copy(), occupancy.slot.copy()
+        wanted = wish(self.guide, self.guide.regret(occupancy), draw) if draw.random() < 0.7 else None
+        if wanted is not None:
+            seed = wanted[0]
+            row[seed], slot[seed] = wanted[1:]
         begin = int(slot[seed])
-        end = begin + int(rows.duration[row[seed]])
-        there = np.flatnonzero((now.pool == p) & (now.begin < end) & (now.end > begin))
-        jobs = [j for j in there.tolist() if j not in guests] + guests
+        there = now.during(int(rows.pool[row[seed]]), begin, begin + int(rows.duration[row[seed]]))
+        jobs = sorted({seed, *there.tolist()})
         width = rows.width[row]
         jobs.sort(key=lambda j: (slot[j], -width[j], j))
         occupancy.aim(jobs, row[jobs], slot[jobs])
@@ -210,7 +213,7 @@ class Bandwidth:
         peak = float(occupancy.peak[s])
         here = np.flatnonzero(reads & (rows.site[row] == s))
         if draw.random() < 0.5:
-            occupancy.bought[s] = min(peak * draw.uniform(1.0, 1.5), float(occupancy.facts.tariffs["cap"][s]))
+            occupancy.bought[s] = peak * draw.uniform(1.0, 1.5)
         else:
             occupancy.limit[s] = peak * draw.uniform(0.5, 1.0)
             usage = occupancy.state.bandwidth[s]

@@ -40,6 +40,20 @@ def cache_cost(f: Facts, s: State, r: int) -> float:
 
 
 @kernel
+def reaching_cost(f: Facts, s: State, site: int, reached: float) -> float:
+    """What it adds to the cost of bandwidth if so many MB/s are read at a time; infinite where there is not so much."""
+    state, cap = s.sites[site], f.tariffs[site]["cap"]
+    peak = max(state["peak"], state["bought"])
+    if reached > cap * ROUNDING:
+        return math.inf
+    if reached <= peak:
+        return 0.0
+    if reached > max(state["limit"], peak) * ROUNDING:
+        return math.inf
+    return bandwidth_cost(f, site, reached) - bandwidth_cost(f, site, peak)
+
+
+@kernel
 def reading_cost(f: Facts, s: State, r: int, slot: int) -> float:
     """What reading adds: bandwidth beyond the peak so far, or a cache that is not there yet; infinite where there is
     not so much."""
@@ -49,23 +63,16 @@ def reading_cost(f: Facts, s: State, r: int, slot: int) -> float:
     cost = cache_cost(f, s, r) if row["level"] > 0 else 0.0
     if row["rate"] <= 0 or cost == math.inf:
         return cost
-    site = row["site"]
-    bandwidth, state = s.bandwidth[site], s.sites[site]
+    bandwidth = s.bandwidth[row["site"]]
     most, across = 0.0, 0.0
     for t in range(slot, slot + row["duration"]):
         most = max(most, bandwidth[t])
     if row["link"] >= 0:
         for t in range(slot, slot + row["duration"]):
             across = max(across, s.crossing[row["link"], t])
-    peak = max(state["peak"], state["bought"])
-    after = max(peak, most + row["rate"])
-    if after > max(state["limit"], peak) * ROUNDING or after > f.tariffs[site]["cap"] * ROUNDING:
-        return math.inf
     if row["link"] >= 0 and across + row["rate"] > f.link_cap[row["link"]] * ROUNDING:
         return math.inf
-    if after > peak:
-        cost += bandwidth_cost(f, site, after) - bandwidth_cost(f, site, peak)
-    return cost
+    return cost + reaching_cost(f, s, row["site"], most + row["rate"])
 
 
 @kernel

@@ -12,7 +12,7 @@ import math
 
 from planner.engines.fast.compiled import kernel
 from planner.engines.fast.state import Facts, State
-from planner.engines.fast.storage_kernels import ROUNDING, bandwidth_cost, cache_cost
+from planner.engines.fast.storage_kernels import cache_cost, reaching_cost
 
 
 @kernel
@@ -54,10 +54,7 @@ def reading_by_slot(f: Facts, s: State, r: int, begin: int, last: int) -> bool:
     if rate <= 0:
         reading[begin : last + 1] = cost
         return True
-    bandwidth, state = s.bandwidth[site], s.sites[site]
-    peak = max(state["peak"], state["bought"])
-    most = min(max(state["limit"], peak), f.tariffs[site]["cap"]) * ROUNDING
-    paid = bandwidth_cost(f, site, peak)
+    bandwidth = s.bandwidth[site]
     # The largest of each window of `duration` slots: those that no later one exceeds wait in a queue.
     head, tail = 0, 0
     for t in range(begin, last + duration):
@@ -70,13 +67,7 @@ def reading_by_slot(f: Facts, s: State, r: int, begin: int, last: int) -> bool:
             continue
         if queue[head] < first:
             head += 1
-        after = bandwidth[queue[head]] + rate
-        if after <= peak:
-            reading[first] = cost
-        elif after > most:
-            reading[first] = math.inf
-        else:
-            reading[first] = cost + bandwidth_cost(f, site, after) - paid
+        reading[first] = cost + reaching_cost(f, s, site, bandwidth[queue[head]] + rate)
     return True
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -38,6 +39,15 @@ def table_of(family: str, seed: int) -> Table | None:
     return None if has_impossible_job(starts) or not starts.rows else Table.of(starts)
 
 
+def with_optimum(family: str) -> Iterator[tuple[int, Table, float]]:
+    """Seeds with the table and the optimum of their instance, where there are such."""
+    for seed in SEEDS:
+        table = table_of(family, seed)
+        best = None if table is None else optimum(table.instance)
+        if table is not None and best is not None:
+            yield seed, table, best
+
+
 def random_prices(certificate: Certificate, rng: np.random.Generator) -> Prices:
     """Any prices at all, most of them near those that a node's price suggests."""
     first = certificate.centres[0].prices
@@ -57,11 +67,7 @@ def lp_value(instance: Instance) -> float | None:
 @every_family
 def test_the_lagrangian_at_any_prices_is_a_bound(family: str) -> None:
     tried = 0
-    for seed in SEEDS:
-        table = table_of(family, seed)
-        best = None if table is None else optimum(table.instance)
-        if table is None or best is None:
-            continue
+    for seed, table, best in with_optimum(family):
         certificate = Certificate(table)
         rng = np.random.default_rng(seed)
         for _ in range(20):
@@ -76,11 +82,7 @@ def test_the_lagrangian_at_any_prices_is_a_bound(family: str) -> None:
 @every_family
 def test_the_proof_reaches_the_lp_and_never_the_other_side_of_the_optimum(family: str) -> None:
     reached = 0
-    for seed in SEEDS:
-        table = table_of(family, seed)
-        best = None if table is None else optimum(table.instance)
-        if table is None or best is None:
-            continue
+    for seed, table, best in with_optimum(family):
         certificate = Certificate(table)
         prover = Prover(certificate, Search(table.starts, Limits(time_limit_s=None)))
         before = certificate.bound

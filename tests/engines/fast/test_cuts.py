@@ -16,7 +16,7 @@ from planner.engines.fast.pricing import Prices
 from planner.engines.fast.prover import Prover
 from planner.engines.fast.table import Table
 from planner.engines.search import Search
-from tests.engines.fast.test_bound import SEEDS, every_family, random_prices, table_of
+from tests.engines.fast.test_bound import SEEDS, every_family, random_prices, table_of, with_optimum
 from tests.engines.samples import HOUR, Doc, instance_of
 from tests.oracle import optimum
 
@@ -72,11 +72,7 @@ def with_random_cuts(certificate: Certificate, prices: Prices, rng: np.random.Ge
 @every_family
 def test_the_lagrangian_at_any_prices_of_cuts_is_a_bound(family: str) -> None:
     tried, gained = 0, 0
-    for seed in SEEDS:
-        table = table_of(family, seed)
-        best = None if table is None else optimum(table.instance)
-        if table is None or best is None:
-            continue
+    for seed, table, best in with_optimum(family):
         certificate, rng = Certificate(table), np.random.default_rng(seed)
         add_random_cuts(certificate, rng, 30)
         for _ in range(30):

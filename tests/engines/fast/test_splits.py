@@ -17,7 +17,7 @@ from planner.engines.fast.splits import Split, splits_of
 from planner.engines.fast.table import Table
 from planner.engines.highs import Compiled
 from planner.engines.search import Search
-from tests.engines.fast.test_bound import SEEDS, every_family, random_prices, table_of
+from tests.engines.fast.test_bound import SEEDS, every_family, random_prices, table_of, with_optimum
 from tests.engines.fast.test_cuts import add_random_cuts, proven, with_random_cuts
 from tests.engines.samples import HOUR, Doc, instance_of
 from tests.oracle import optimum
@@ -145,11 +145,7 @@ def test_the_bound_of_a_branch_is_below_all_that_it_holds(family: str) -> None:
 @every_family
 def test_a_proof_with_a_plan_at_hand_stays_below_the_optimum(family: str) -> None:
     """Branches above the cost of a plan are forgotten; their bounds are not."""
-    for seed in SEEDS:
-        table = table_of(family, seed)
-        best = None if table is None else optimum(table.instance)
-        if table is None or best is None:
-            continue
+    for seed, table, best in with_optimum(family):
         certificate = Certificate(table)
         prover = Prover(certificate, Search(table.starts, Limits(time_limit_s=None)))
         for _ in range(60):
