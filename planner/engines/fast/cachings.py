@@ -81,15 +81,29 @@ class Cachings:
             return 0.0, ()
         open_values = [value if k not in fixed else _only(value, fixed[k]) for k, value in enumerate(values)]
         capacity = self.table.storage.cache_capacity
-        priced = [value + cachable.sizes @ prices for value, cachable in zip(open_values, self.datasets, strict=True)]
+        capacity = np.where(np.isfinite(capacity), capacity, 0.0)
+        best = self._priced(open_values, prices, capacity)
+        for s in self.sites:
+            if np.isfinite(self.table.storage.cache_capacity[s]):
+                # The other sites at their prices, this one as it is.
+                others = prices.copy()
+                others[s] = 0.0
+                priced = [
+                    value + cachable.sizes @ others for value, cachable in zip(open_values, self.datasets, strict=True)
+                ]
+                packed, chosen = self._packed(priced, s)
+                packed -= float(others @ capacity)
+                if packed >= best[0]:
+                    best = packed, chosen
+        return best
+
+    def _priced(
+        self, values: list[np.ndarray], prices: np.ndarray, capacity: np.ndarray
+    ) -> tuple[float, tuple[int, ...]]:
+        priced = [value + cachable.sizes @ prices for value, cachable in zip(values, self.datasets, strict=True)]
         chosen = tuple(int(np.argmin(value)) for value in priced)
         total = sum(float(value[c]) for value, c in zip(priced, chosen, strict=True))
-        total -= float(prices @ np.where(np.isfinite(capacity), capacity, 0.0))
-        if len(self.sites) == 1 and np.isfinite(capacity[self.sites[0]]):
-            packed = self._packed(open_values, self.sites[0])
-            if packed[0] >= total:
-                return packed
-        return total, chosen
+        return total - float(prices @ capacity), chosen
 
     def _packed(self, values: list[np.ndarray], s: int) -> tuple[float, tuple[int, ...]]:
         unit = float(self.table.storage.cache_capacity[s]) * (1 + 1e-9) / UNITS
@@ -97,7 +111,8 @@ class Cachings:
         made: list[np.ndarray] = []
         weights = []
         for value, cachable in zip(values, self.datasets, strict=True):
-            weight = np.floor(cachable.sizes[:, s] / unit).astype(int) if unit > 0 else np.zeros(len(value), dtype=int)
+            sizes = cachable.sizes[:, s]
+            weight = np.floor(sizes / unit).astype(int) if unit > 0 else np.where(sizes > 0, UNITS + 1, 0)
             options = np.full((len(value), UNITS + 1), np.inf)
             for c, w in enumerate(weight):
                 if np.isfinite(value[c]) and w <= UNITS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from planner.engines.fast.guide import Guide
@@ -11,6 +12,8 @@ from planner.engines.fast.table import Table
 
 # How often a job that found no place is put first, and everything begun anew, for one order.
 ATTEMPTS = 30
+PASSES = 2000
+"""Orders in which starts are packed onto the nodes of a pool."""
 Weights = dict[tuple[int, int], float]
 
 
@@ -79,17 +82,25 @@ def round_weights(occupancy: Occupancy, guide: Guide, weights: Weights) -> bool:
     return fill(occupancy, guide)
 
 
-def place_starts(occupancy: Occupancy, guide: Guide, starts: dict[int, tuple[int, int]]) -> bool:
-    """Put jobs that do not run at these starts (row, slot), where there is room, and the rest where they are cheapest.
-
-    In the order of the starts, the widest first: whole nodes then always find room where there is so much (intervals
-    are coloured in the order of their begins), and small runs fill nodes up before another is begun.
-    """
-    rows = occupancy.table.rows
-    open_jobs = (j for j in starts if occupancy.row[j] < 0)
-    order = sorted(open_jobs, key=lambda j: (starts[j][1], -int(rows.width[starts[j][0]]), j))
-    for j in occupancy.table.after_predecessors(order):
-        _put(occupancy, j, starts[j])
+def place_starts(occupancy: Occupancy, guide: Guide, starts: dict[int, tuple[int, int]], passes: int = PASSES) -> bool:
+    """Put jobs that do not run at these starts (row, slot), as many as so many orders find room for in each pool, and
+    the rest where they are cheapest."""
+    table = occupancy.table
+    rows, open_jobs = table.rows, [j for j in sorted(starts) if occupancy.row[j] < 0]
+    by_pool: dict[int, list[int]] = defaultdict(list)
+    for j in open_jobs:
+        by_pool[int(rows.pool[starts[j][0]])].append(j)
+    occupancy.aim(open_jobs, [starts[j][0] for j in open_jobs], [starts[j][1] for j in open_jobs])
+    for p in sorted(by_pool):
+        occupancy.pack(by_pool[p], passes)
+    occupancy.suppose_nothing()
+    # What runs after a job that is left out waits until that one is placed.
+    left_out = {j for j in open_jobs if occupancy.row[j] < 0}
+    jobs = table.jobs
+    for j in table.after_predecessors([*range(table.num_jobs)]):
+        if left_out.intersection(jobs.before[jobs.before_start[j] : jobs.before_start[j + 1]].tolist()):
+            left_out.add(j)
+    occupancy.drop(sorted(left_out))
     return fill(occupancy, guide)
 
 

@@ -1,21 +1,18 @@
-"""Jobs into the plan and out of it, compiled; the journal that takes changes back; and the one entry from Python."""
+"""Jobs into the plan and out of it, compiled; and the journal that takes changes back."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 
-from planner.engines.fast.compiled import compiled, kernel, sources
+from planner.engines.fast.compiled import kernel
 from planner.engines.fast.node_kernels import find_gang, find_node, full_slot, keep_best, take_nodes
 from planner.engines.fast.state import (
     BEST_GPU,
     CHANGED,
-    FOUND_COST,
     FOUND_GPU,
     MARKED,
-    MARKED_TOTAL,
     MISSING,
     RANDOM,
     TOTAL,
@@ -24,9 +21,6 @@ from planner.engines.fast.state import (
 )
 from planner.engines.fast.storage_kernels import read, reading_cost
 from planner.engines.fast.survey_kernels import leave, price_of_start, survey
-
-# What `perform` does with its whole numbers.
-DROP, PUT, FIND, RECREATE, MARK, COMMIT, UNDO, BECOME = 0, 1, 2, 3, 4, 5, 6, 7
 
 # Starts without a place after which a job goes wherever there is room.
 MOST_MISSES = 60
@@ -274,47 +268,3 @@ def commit(s: State) -> None:
         s.noted[s.journal[k]] = False
     s.counters[CHANGED] = 0
     s.counters[MARKED] = 0
-
-
-def _entry() -> Callable[..., bool]:
-    stamp = sources(
-        "compiled", "state", "rental_kernels", "node_kernels", "storage_kernels", "survey_kernels", "insert_kernels"
-    )
-
-    @compiled
-    def perform(f: Facts, s: State, what: int, numbers: np.ndarray, theta: float, tries: int, blink: float) -> bool:
-        """Do one thing; `numbers` are jobs, or row and slot (FIND), or job, row, slot, GPU and nodes (PUT). False
-        where a job that must run found no place."""
-        if what == DROP:
-            for j in numbers:
-                drop(f, s, j)
-        elif what == PUT:
-            put(f, s, numbers[0], numbers[1], numbers[2], numbers[3], numbers[4:])
-        elif what == FIND:
-            s.money[FOUND_COST] = find(f, s, numbers[0], numbers[1])
-        elif what == RECREATE:
-            for j in numbers:
-                if s.chosen[j]["row"] < 0 and not insert(f, s, j, theta, tries, blink):
-                    return False
-        elif what == MARK:
-            commit(s)
-            s.counters[MARKED] = 1
-            s.money[MARKED_TOTAL] = s.money[TOTAL]
-        elif what == COMMIT:
-            commit(s)
-        elif what in (BECOME, UNDO):
-            jobs, wanted, places = numbers, s.wanted, s.wanted_places
-            if what == UNDO:
-                s.counters[MARKED] = 0  # the way back is not noted
-                jobs, wanted, places = s.journal[: s.counters[CHANGED]], s.old, s.old_places
-            become(f, s, jobs, wanted, places)
-            if what == UNDO:
-                commit(s)
-                s.counters[MARKED] = 1
-                s.money[TOTAL] = s.money[MARKED_TOTAL]
-        return stamp >= 0
-
-    return perform
-
-
-perform = _entry()

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.engines.fast import insert_kernels as kernels
+from planner.engines.fast import perform_kernels as kernels
 from planner.engines.fast.by_reference import referred
+from planner.engines.fast.insert_kernels import MODULUS
 from planner.engines.fast.pricing import Priced
 from planner.engines.fast.state import (
     CHANGED,
@@ -151,7 +152,7 @@ class Occupancy:
     def seed(self, seed: int) -> None:
         """Begin the random numbers anew."""
         # Spread out, as the first numbers after small ones are small.
-        self.state.counters[RANDOM] = 1 + (seed * 1103515245 + 12345) % (kernels.MODULUS - 1)
+        self.state.counters[RANDOM] = 1 + (seed * 1103515245 + 12345) % (MODULUS - 1)
 
     def set_prices(self, priced: Priced) -> None:
         """The prices that `recreate` goes by where theta is above 0."""
@@ -198,6 +199,11 @@ class Occupancy:
         False where a job that must run, itself or for one that runs after it, has no place; the jobs before it stay.
         """
         return self._perform(kernels.RECREATE, jobs, theta, tries, blink)
+
+    def pack(self, jobs: Sequence[int] | np.ndarray, passes: int) -> None:
+        """Run jobs that have aims there, as many and as valuable ones as so many orders find room for; the others are
+        left out."""
+        self._perform(kernels.PACK, jobs, tries=passes)
 
     def mark(self) -> None:
         """Note changes from here on."""
