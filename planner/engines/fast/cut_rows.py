@@ -69,9 +69,14 @@ class CutRows:
             some = np.flatnonzero((pool == cut.pool) & (first <= cut.slot) & (end > cut.slot))
             taken = cut.coefficients[self._place[r[some]]]
             some, taken = some[np.abs(taken) > TINY], taken[np.abs(taken) > TINY]
-            index += [np.array([self.node_column[cut.pool] + cut.slot]), some + self.first_start]
-            values += [np.array([-1.0]), taken]
-            begins.append(begins[-1] + 1 + len(some))
+            if cut.nodes:
+                some, taken = (
+                    np.append(some, self.node_column[cut.pool] + cut.slot - self.first_start),
+                    np.append(taken, -cut.nodes),
+                )
+            index.append(some + self.first_start)
+            values.append(taken)
+            begins.append(begins[-1] + len(some))
             upper.append(cut.most)
         self.highs.addRows(
             len(ids), np.full(len(ids), -math.inf), np.array(upper), begins[-1],

@@ -11,7 +11,7 @@ from models.starts import all_starts
 from planner.engines.base import Limits
 from planner.engines.fast import prover as proofs
 from planner.engines.fast.certificate import Certificate
-from planner.engines.fast.cuts import LEAST_PART, rounding_row
+from planner.engines.fast.cuts import LEAST_PART, filling_row, rounding_row
 from planner.engines.fast.pricing import Prices
 from planner.engines.fast.prover import Prover
 from planner.engines.fast.table import Table
@@ -23,8 +23,12 @@ from tests.oracle import optimum
 
 def may_be_rounded(wanted: np.ndarray) -> bool:
     """Whether a row can be made of what jobs want."""
-    part = float(wanted.sum() % 1.0)
-    return LEAST_PART <= part <= 1 - LEAST_PART
+    return is_part(float(wanted.sum()))
+
+
+def is_part(value: float) -> bool:
+    """Whether a number is far enough from whole ones."""
+    return LEAST_PART <= value % 1.0 <= 1 - LEAST_PART
 
 
 def test_no_choice_of_runs_is_cut_off() -> None:
@@ -50,6 +54,35 @@ def test_no_choice_of_runs_is_cut_off() -> None:
     assert tight > 300
 
 
+def test_no_choice_of_runs_that_fit_is_cut_off() -> None:
+    rng = np.random.default_rng(2)
+    tried, tight, strong = 0, 0, 0
+    for _ in range(2500):
+        num_jobs = int(rng.integers(1, 6))
+        jobs = np.sort(rng.integers(0, num_jobs, int(rng.integers(1, 9))))
+        nodes = rng.integers(1, 9, len(jobs)) * rng.choice([1.0, 1.0, 0.5, 1 / 3])
+        wanted = rng.integers(0, 9, num_jobs) * (rng.random(num_jobs) < 0.5)
+        unit, room = float(rng.choice(nodes)), float(rng.integers(1, 12))
+        if not is_part((room - wanted.sum()) / unit):
+            continue
+        coefficients, most = filling_row(jobs, nodes, wanted.astype(float), unit, room)
+        slack, parts = np.inf, 0.0
+        for chosen in itertools.product(*([-1, *np.flatnonzero(jobs == j)] for j in range(num_jobs))):
+            runs = [k for k in chosen if k >= 0]
+            needed = nodes[runs].sum()
+            if needed <= room + 1e-9:
+                slack = min(slack, most - coefficients[runs].sum())
+            else:  # as much of all of them as there is room for
+                parts = max(parts, coefficients[runs].sum() * room / needed - most)
+        assert slack >= -1e-9
+        tried += 1
+        tight += slack < 1e-9
+        strong += parts > 1e-6
+    assert tried > 1000
+    assert tight > 500
+    assert strong > 300
+
+
 def add_random_cuts(certificate: Certificate, rng: np.random.Generator, number: int) -> None:
     """Cuts of random sets of jobs, which want what some of their rows take."""
     cuts, table = certificate.pricing.cuts, certificate.table
@@ -58,14 +91,17 @@ def add_random_cuts(certificate: Certificate, rng: np.random.Generator, number: 
         wanted = np.zeros(table.num_jobs)
         for k in rng.permutation(len(need.rows)):
             wanted[table.rows.job[need.rows[k]]] = need.nodes[k] * (rng.random() < 0.8)
+        slot, unit = int(rng.integers(table.num_slots)), float(rng.choice(need.nodes))
         if may_be_rounded(wanted):
-            cuts.add(need, int(rng.integers(table.num_slots)), wanted)
+            cuts.add(need, slot, wanted)
+        if unit > 0 and is_part((cuts.room[need.pool, slot] - wanted.sum()) / unit):
+            cuts.add_filling(need, slot, wanted, unit)
 
 
 def with_random_cuts(certificate: Certificate, prices: Prices, rng: np.random.Generator) -> Prices:
     """Any prices of the cuts, and often less of what their nodes cost already."""
     number = len(certificate.pricing.cuts)
-    priced = rng.uniform(0, 1.0, number) * (rng.random(number) < 0.5) * rng.choice([0.1, 1.0, 3.0])
+    priced = rng.uniform(0, 1.0, number) * (rng.random(number) < 0.25) * rng.choice([0.1, 1.0, 3.0])
     return prices._replace(limits=prices.limits * rng.choice([0.3, 1.0]), cuts=priced)
 
 
@@ -140,6 +176,18 @@ def proven(monkeypatch: pytest.MonkeyPatch, jobs: list[Doc], *, cuts: int, branc
         if not prover.step():
             break
     return prover.certificate.bound
+
+
+THREE_GANGS: list[Doc] = [{"modes": [{"pool": "own", "gpus": 6, "duration": 6 * HOUR}], "reject_cost": 90.0}] * 3
+
+
+def test_two_gangs_of_three_nodes_leave_no_half_of_one_on_eight(monkeypatch: pytest.MonkeyPatch) -> None:
+    changes = {"pools__0__gpus_per_node": 2, "pools__0__nodes": 8}
+    best = optimum(instance_of(THREE_GANGS, **changes))
+    assert best is not None
+    without = proven(monkeypatch, THREE_GANGS, cuts=0, branches=0, **changes)
+    assert without < best - 20
+    assert proven(monkeypatch, THREE_GANGS, cuts=5, branches=0, **changes) == pytest.approx(best, rel=1e-3)
 
 
 def test_three_jobs_of_three_gpus_need_two_nodes_of_eight(monkeypatch: pytest.MonkeyPatch) -> None:
