@@ -8,11 +8,13 @@ thousandth of the cache, so what it says is a bound, and nearly always the truth
 from __future__ import annotations
 
 import itertools
+import math
 from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
 
+from planner.engines.fast.compiled import compiled
 from planner.engines.fast.table import Table
 
 MOST_CHOICES = 64
@@ -107,26 +109,39 @@ class Cachings:
 
     def _packed(self, values: list[np.ndarray], s: int) -> tuple[float, tuple[int, ...]]:
         unit = float(self.table.storage.cache_capacity[s]) * (1 + 1e-9) / UNITS
-        least = np.zeros(UNITS + 1)
-        made: list[np.ndarray] = []
-        weights = []
-        for value, cachable in zip(values, self.datasets, strict=True):
+        most = max(len(value) for value in values)
+        padded, weight = np.full((len(values), most), np.inf), np.zeros((len(values), most), dtype=np.int64)
+        for k, (value, cachable) in enumerate(zip(values, self.datasets, strict=True)):
             sizes = cachable.sizes[:, s]
-            weight = np.floor(sizes / unit).astype(int) if unit > 0 else np.where(sizes > 0, UNITS + 1, 0)
-            options = np.full((len(value), UNITS + 1), np.inf)
-            for c, w in enumerate(weight):
-                if np.isfinite(value[c]) and w <= UNITS:
-                    options[c, w:] = least[: UNITS + 1 - w] + value[c]
-            choice = np.argmin(options, axis=0)
-            least = options[choice, np.arange(UNITS + 1)]
-            made.append(choice)
-            weights.append(weight)
-        room, chosen = UNITS, []
-        for choice, weight in zip(reversed(made), reversed(weights), strict=True):
-            c = int(choice[room])
-            chosen.append(c)
-            room -= int(weight[c])
-        return float(least[UNITS]), tuple(reversed(chosen))
+            padded[k, : len(value)] = value
+            weight[k, : len(value)] = np.floor(sizes / unit) if unit > 0 else np.where(sizes > 0, UNITS + 1, 0)
+        chosen = np.zeros(len(values), dtype=np.int64)
+        return float(_knapsack(padded, weight, chosen)), tuple(chosen.tolist())
+
+
+@compiled
+def _knapsack(values: np.ndarray, weight: np.ndarray, chosen: np.ndarray) -> float:
+    """The least sum of one value of each row whose weights are at most `UNITS` together, infinite where there is none,
+    and into `chosen` which they are."""
+    number = len(values)
+    least, made = np.zeros(UNITS + 1), np.zeros((number, UNITS + 1), dtype=np.int64)
+    for k in range(number):
+        before = least.copy()
+        least[:] = math.inf
+        for c in range(values.shape[1]):
+            w = weight[k, c]
+            if values[k, c] == math.inf:
+                continue
+            for room in range(w, UNITS + 1):
+                value = before[room - w] + values[k, c]
+                if value < least[room]:
+                    least[room], made[k, room] = value, c
+    room = UNITS
+    for k in range(number - 1, -1, -1):
+        chosen[k] = made[k, room]
+        if least[UNITS] < math.inf:
+            room -= weight[k, chosen[k]]
+    return float(least[UNITS])
 
 
 def _only(values: np.ndarray, c: int) -> np.ndarray:
