@@ -9,6 +9,7 @@ import numpy as np
 from planner.engines.fast.certificate import Centre, Certificate
 from planner.engines.fast.master import Master, Solved, Start
 from planner.engines.fast.pricing import Found
+from planner.engines.fast.separation import separate
 
 # Priced is this part of the way from the best prices so far to those of the master (Wentges, 1997): duals of a
 # restricted master jump about, and their Lagrangian with them.
@@ -60,7 +61,7 @@ class Columns:
         """Add the rows on the number of nodes that the LP solution of a branch misses by most; how many there were."""
         if centre.nodes is None:
             return 0
-        found = self.pricing.cuts.separate(centre.weights, centre.nodes, most)
+        found = separate(self.pricing.cuts, centre.weights, centre.nodes, most)
         self.master.cut(found)
         return len(found)
 
