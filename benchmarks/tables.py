@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.running import GAPS, first_within
 
 Record = dict[str, Any]
-GROUP = ("family", "jobs", "nodes", "load", "storage")
+GROUP = ("family", "jobs", "nodes", "load", "storage", "time_limit_s")
 
 
 def tables_of(records: Iterable[Record], best_bounds: dict[str, float]) -> list[str]:
@@ -26,8 +26,9 @@ def tables_of(records: Iterable[Record], best_bounds: dict[str, float]) -> list[
         if bound is not None:
             bounds[record["hash"]] = max(bounds.get(record["hash"], bound), bound)
     lines: list[str] = []
-    for (family, jobs, nodes, load, storage), members in sorted(groups.items()):
+    for (family, jobs, nodes, load, storage, seconds), members in sorted(groups.items()):
         title = f"{family}, {jobs} jobs x {nodes} nodes, load {load:g}, {'with' if storage else 'without'} storage"
+        title += f", {seconds:g} s"
         lines += [f"## {title}", "", *_quality(members, bounds), "", *_seconds(members, bounds), ""]
     return lines
 

@@ -33,7 +33,7 @@ def record(
     gap = None if cost is None or bound is None else (cost - bound) / cost
     found = empty("") | {"cost": cost, "bound": bound, "gap": gap, "wall_s": 2.0, "utilisation": 0.5}
     found |= {"burst_share": 0.1, "late_share": 0.2, "trajectory": [[0.5, 120.0, 90.0], [2.0, cost, bound]]}
-    found |= {"family": "busy", "jobs": 5, "nodes": 12, "load": 0.5, "storage": False, "seed": 1}
+    found |= {"family": "busy", "jobs": 5, "nodes": 12, "load": 0.5, "storage": False, "seed": 1, "time_limit_s": 5.0}
     return found | {"instance": "a", "hash": "h", "solver": solver} | more
 
 
@@ -174,6 +174,8 @@ def test_tables_have_medians_and_worst() -> None:
         record("edf", seed=1, hash="h1", cost=121.0, bound=None),
         record("edf", seed=2, hash="h2", cost=None, bound=None, trajectory=[]),
     ]
+    longer = tables_of([*records, record(seed=1, hash="h1", cost=105.0) | {"time_limit_s": 60.0}], {})
+    assert [line.rsplit(", ", 1)[1] for line in longer if line.startswith("## ")] == ["5 s", "60 s"]
     lines = tables_of(records, {"h2": 120.0})
     fast = next(line for line in lines if line.startswith("| fast"))
     assert "2 of 2" in fast

@@ -12,8 +12,8 @@ from planner.engines.fast.table import Table
 
 # How often a job that found no place is put first, and everything begun anew, for one order.
 ATTEMPTS = 30
-PASSES = 2000
-"""Orders in which starts are packed onto the nodes of a pool."""
+MOST_PASSES, PUT = 500, 50_000
+"""Orders in which starts are packed onto the nodes of a pool: no more than these, and about so many puts in all."""
 Weights = dict[tuple[int, int], float]
 
 
@@ -82,9 +82,9 @@ def round_weights(occupancy: Occupancy, guide: Guide, weights: Weights) -> bool:
     return fill(occupancy, guide)
 
 
-def place_starts(occupancy: Occupancy, guide: Guide, starts: dict[int, tuple[int, int]], passes: int = PASSES) -> bool:
-    """Put jobs that do not run at these starts (row, slot), as many as so many orders find room for in each pool, and
-    the rest where they are cheapest."""
+def place_starts(occupancy: Occupancy, guide: Guide, starts: dict[int, tuple[int, int]]) -> bool:
+    """Put jobs that do not run at these starts (row, slot), as many as some orders find room for in each pool, and the
+    rest where they are cheapest."""
     table = occupancy.table
     rows, open_jobs = table.rows, [j for j in sorted(starts) if occupancy.row[j] < 0]
     by_pool: dict[int, list[int]] = defaultdict(list)
@@ -92,7 +92,7 @@ def place_starts(occupancy: Occupancy, guide: Guide, starts: dict[int, tuple[int
         by_pool[int(rows.pool[starts[j][0]])].append(j)
     occupancy.aim(open_jobs, [starts[j][0] for j in open_jobs], [starts[j][1] for j in open_jobs])
     for p in sorted(by_pool):
-        occupancy.pack(by_pool[p], passes)
+        occupancy.pack(by_pool[p], min(MOST_PASSES, max(2, PUT // len(by_pool[p]))))
     occupancy.suppose_nothing()
     # What runs after a job that is left out waits until that one is placed.
     left_out = {j for j in open_jobs if occupancy.row[j] < 0}

@@ -21,7 +21,7 @@ from planner.engines.fast.survey_kernels import price_of_start
 # first place that each moves after each pass; and places by which the order is shaken.
 FORWARD, BACK, SHAKE = 0.1, 0.02, 2.0
 # Passes without a better packing after which it is given up.
-PATIENCE = 500
+PATIENCE = 200
 
 
 @kernel
