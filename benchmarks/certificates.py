@@ -15,16 +15,15 @@ import time
 from collections.abc import Iterator
 
 from benchmarks.common import RESULTS, made_by, write_whole
+from benchmarks.exact import seconds_to_build
 from benchmarks.sets import Case
 from models.domain import Instance
-from models.formulation import build_model
 from models.reductions import reduce_starts
 from models.starts import all_starts
 from planner.engines.base import Limits
 from planner.engines.fast.certificate import Certificate
 from planner.engines.fast.prover import Prover
 from planner.engines.fast.table import Table
-from planner.engines.highs import Compiled
 from planner.engines.search import Search
 from planner.generate import generate
 from planner.horizon import num_slots_of
@@ -45,11 +44,10 @@ EXACT_GAP, EXACT_S = 1e-4, 20.0
 
 def lp_of_highs(instance: Instance, time_limit_s: float) -> tuple[float | None, float, float]:
     """The LP's value (None: not solved in time), and the seconds to build the model and to solve it."""
+    _, _, build_s, compiled = seconds_to_build(instance)
     begun = time.perf_counter()
-    compiled = Compiled(build_model(reduce_starts(all_starts(instance, num_slots_of(instance)))))
-    built = time.perf_counter()
     answer = compiled.solve(time_limit_s=time_limit_s, gap=0, seed=0, threads=2, relaxed=True)
-    return answer.objective, built - begun, time.perf_counter() - built
+    return answer.objective, build_s, time.perf_counter() - begun
 
 
 def bound_of_fast(instance: Instance, target: float, time_limit_s: float) -> tuple[float, float]:

@@ -84,28 +84,23 @@ class Cachings:
         open_values = [value if k not in fixed else _only(value, fixed[k]) for k, value in enumerate(values)]
         capacity = self.table.storage.cache_capacity
         capacity = np.where(np.isfinite(capacity), capacity, 0.0)
-        best = self._priced(open_values, prices, capacity)
+        priced = self._at(open_values, prices)
+        chosen = tuple(int(np.argmin(value)) for value in priced)
+        total = sum(float(value[c]) for value, c in zip(priced, chosen, strict=True)) - float(prices @ capacity)
         for s in self.sites:
             if np.isfinite(self.table.storage.cache_capacity[s]):
                 # The other sites at their prices, this one as it is.
                 others = prices.copy()
                 others[s] = 0.0
-                priced = [
-                    value + cachable.sizes @ others for value, cachable in zip(open_values, self.datasets, strict=True)
-                ]
-                packed, chosen = self._packed(priced, s)
+                packed, fitting = self._packed(self._at(open_values, others), s)
                 packed -= float(others @ capacity)
-                if packed >= best[0]:
-                    best = packed, chosen
-        return best
+                if packed >= total:
+                    total, chosen = packed, fitting
+        return total, chosen
 
-    def _priced(
-        self, values: list[np.ndarray], prices: np.ndarray, capacity: np.ndarray
-    ) -> tuple[float, tuple[int, ...]]:
-        priced = [value + cachable.sizes @ prices for value, cachable in zip(values, self.datasets, strict=True)]
-        chosen = tuple(int(np.argmin(value)) for value in priced)
-        total = sum(float(value[c]) for value, c in zip(priced, chosen, strict=True))
-        return total - float(prices @ capacity), chosen
+    def _at(self, values: list[np.ndarray], prices: np.ndarray) -> list[np.ndarray]:
+        """Values with what their caches pay at prices for a GB at each site."""
+        return [value + cachable.sizes @ prices for value, cachable in zip(values, self.datasets, strict=True)]
 
     def _packed(self, values: list[np.ndarray], s: int) -> tuple[float, tuple[int, ...]]:
         unit = float(self.table.storage.cache_capacity[s]) * (1 + 1e-9) / UNITS

@@ -95,12 +95,7 @@ def place_starts(occupancy: Occupancy, guide: Guide, starts: dict[int, tuple[int
         occupancy.pack(by_pool[p], min(MOST_PASSES, max(2, PUT // len(by_pool[p]))))
     occupancy.suppose_nothing()
     # What runs after a job that is left out waits until that one is placed.
-    left_out = {j for j in open_jobs if occupancy.row[j] < 0}
-    jobs = table.jobs
-    for j in table.after_predecessors([*range(table.num_jobs)]):
-        if left_out.intersection(jobs.before[jobs.before_start[j] : jobs.before_start[j + 1]].tolist()):
-            left_out.add(j)
-    occupancy.drop(sorted(left_out))
+    occupancy.drop(table.with_successors(j for j in open_jobs if occupancy.row[j] < 0))
     return fill(occupancy, guide)
 
 

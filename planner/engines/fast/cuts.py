@@ -119,24 +119,25 @@ class Cuts:
                     Need(limit.owner, self.rows[limit.owner], amount[self.rows[limit.owner]] / limit.capacity)
                 )
         nodes = table.nodes
-        self.room = np.zeros((len(table.pools.gpus), table.num_slots))
-        np.add.at(self.room, nodes.pool, nodes.usable[nodes.kind])
+        of_kind = np.zeros((len(table.pools.gpus), len(nodes.usable)))
+        np.add.at(of_kind, (nodes.pool, nodes.kind), 1.0)
+        self.room = of_kind @ nodes.usable
+        """Nodes of each pool that can be used in each slot, shape (P, T)."""
         self._none = np.zeros((1, 1))
 
     def __len__(self) -> int:
         return len(self.cuts)
 
-    def add(self, need: Need, slot: int, wanted: np.ndarray) -> int:
-        """Make the row of a set of jobs; its index."""
-        coefficients, most = rounding_row(self.table.rows.job[need.rows], need.nodes, wanted)
-        self.cuts.append(Cut(need.pool, slot, 1.0, coefficients, most))
-        return len(self.cuts) - 1
-
-    def add_filling(self, need: Need, slot: int, wanted: np.ndarray, unit: float) -> int:
-        """Make the row of a set of jobs beside gangs of so many nodes; its index."""
-        room = float(self.room[need.pool, slot])
-        coefficients, most = filling_row(self.table.rows.job[need.rows], need.nodes, wanted, unit, room)
-        self.cuts.append(Cut(need.pool, slot, 0.0, coefficients, most))
+    def add(self, need: Need, slot: int, wanted: np.ndarray, unit: float = 0.0) -> int:
+        """Make the row of a set of jobs, of the second kind beside gangs of `unit` nodes; its index."""
+        jobs = self.table.rows.job[need.rows]
+        if unit > 0:
+            nodes = 0.0
+            row = filling_row(jobs, need.nodes, wanted, unit, float(self.room[need.pool, slot]))
+        else:
+            nodes = 1.0
+            row = rounding_row(jobs, need.nodes, wanted)
+        self.cuts.append(Cut(need.pool, slot, nodes, *row))
         return len(self.cuts) - 1
 
     def surcharge(self, prices: np.ndarray) -> np.ndarray:

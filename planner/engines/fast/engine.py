@@ -180,13 +180,8 @@ class Fast:
         middle = slot + rows.duration[row] / 2
         distance = np.abs(middle - middle[seed]) * (0.5 + np.array([draw.random() for _ in range(len(row))]))
         order = runs[np.argsort(distance[runs], kind="stable")]
-        chosen = set(order[: max(10, len(runs) // 6)].tolist())
         # What runs after a job that is taken off is taken off too.
-        jobs = self.table.jobs
-        for j in self.table.after_predecessors([*range(self.table.num_jobs)]):
-            if chosen.intersection(jobs.before[jobs.before_start[j] : jobs.before_start[j + 1]].tolist()):
-                chosen.add(j)
-        return sorted(chosen)
+        return self.table.with_successors(order[: max(10, len(runs) // 6)].tolist())
 
     def _become(self, schedule: Schedule) -> bool:
         """Go on from a schedule over other rows of the same problem; whether they are all known here."""

@@ -84,6 +84,24 @@ def window_of(f: Facts, s: State, j: int) -> tuple[int, int, bool, bool]:
 
 
 @kernel
+def uniform(s: State) -> float:
+    """A random number below 1."""
+    s.counters[RANDOM] = s.counters[RANDOM] * FACTOR % MODULUS
+    return s.counters[RANDOM] / MODULUS
+
+
+@kernel
+def copy_step(f: Facts, s: State, j: int, steps: np.ndarray, places: np.ndarray) -> None:
+    """Write what a job does, and its nodes, into other arrays like `State.chosen` and `State.places`."""
+    step, copy = s.chosen[j], steps[j]
+    copy["row"], copy["slot"], copy["gpu"] = step["row"], step["slot"], step["gpu"]
+    if step["row"] >= 0:
+        at = f.jobs[j]["place"]
+        for k in range(at, at + f.rows[step["row"]]["num_nodes"]):
+            places[k] = s.places[k]
+
+
+@kernel
 def note(f: Facts, s: State, j: int) -> None:
     """Put a job into the journal before it changes."""
     if s.counters[MARKED] == 0 or s.noted[j]:
@@ -91,12 +109,7 @@ def note(f: Facts, s: State, j: int) -> None:
     s.noted[j] = True
     s.journal[s.counters[CHANGED]] = j
     s.counters[CHANGED] += 1
-    step, old = s.chosen[j], s.old[j]
-    old["row"], old["slot"], old["gpu"] = step["row"], step["slot"], step["gpu"]
-    if step["row"] >= 0:
-        at = f.jobs[j]["place"]
-        for k in range(at, at + f.rows[step["row"]]["num_nodes"]):
-            s.old_places[k] = s.places[k]
+    copy_step(f, s, j, s.old, s.old_places)
 
 
 @kernel
@@ -209,10 +222,8 @@ def insert(f: Facts, s: State, j: int, theta: float, tries: int, blink: float) -
         if score >= best_score:
             break
         leave(f, s, r, slot)
-        if blink > 0:
-            s.counters[RANDOM] = s.counters[RANDOM] * FACTOR % MODULUS
-            if s.counters[RANDOM] < blink * MODULUS:
-                continue
+        if blink > 0 and uniform(s) < blink:
+            continue
         cost = offer(f, s, r, slot)
         if cost == math.inf:
             misses += 1

@@ -12,9 +12,9 @@ import math
 import numpy as np
 
 from planner.engines.fast.compiled import kernel
-from planner.engines.fast.insert_kernels import FACTOR, MODULUS, become, drop, find, own_cost, put
+from planner.engines.fast.insert_kernels import become, copy_step, drop, find, own_cost, put, uniform
 from planner.engines.fast.node_kernels import STEP
-from planner.engines.fast.state import FOUND_GPU, RANDOM, TOTAL, Facts, State
+from planner.engines.fast.state import FOUND_GPU, TOTAL, Facts, State
 from planner.engines.fast.survey_kernels import price_of_start
 
 # Places, as a part of all, by which a run that was left out moves forward at most; the part of the way back to its
@@ -22,24 +22,6 @@ from planner.engines.fast.survey_kernels import price_of_start
 FORWARD, BACK, SHAKE = 0.1, 0.02, 2.0
 # Passes without a better packing after which it is given up.
 PATIENCE = 200
-
-
-@kernel
-def uniform(s: State) -> float:
-    """A random number below 1."""
-    s.counters[RANDOM] = s.counters[RANDOM] * FACTOR % MODULUS
-    return s.counters[RANDOM] / MODULUS
-
-
-@kernel
-def keep(f: Facts, s: State, jobs: np.ndarray) -> None:
-    """Note what some jobs do as what they are to become."""
-    for j in jobs:
-        step, wanted, at = s.chosen[j], s.wanted[j], f.jobs[j]["place"]
-        wanted["row"], wanted["slot"], wanted["gpu"] = step["row"], step["slot"], step["gpu"]
-        if step["row"] >= 0:
-            for k in range(at, at + f.rows[step["row"]]["num_nodes"]):
-                s.wanted_places[k] = s.places[k]
 
 
 @kernel
@@ -93,7 +75,8 @@ def pack(f: Facts, s: State, jobs: np.ndarray, passes: int) -> None:
         patience -= 1
         if cost < best:
             best, patience = cost, PATIENCE
-            keep(f, s, jobs)
+            for j in jobs:
+                copy_step(f, s, j, s.wanted, s.wanted_places)
             if k < 2:
                 first[order] = np.arange(number)
                 place[:] = first

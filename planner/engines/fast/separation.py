@@ -61,12 +61,7 @@ def separate(cuts: Cuts, weights: dict[tuple[int, int], float], nodes: np.ndarra
         _separate_filling(local, need.nodes[some], by_slot, cuts.room[need.pool], missed, wanted, unit)
         found += _worst(cuts, k, jobs, missed * unit, wanted, unit, price)
     found.sort(key=lambda row: (row.worth, row.need, row.slot, row.unit))
-    return [
-        cuts.add_filling(cuts.needs[row.need], row.slot, row.wanted, row.unit)
-        if row.unit > 0
-        else cuts.add(cuts.needs[row.need], row.slot, row.wanted)
-        for row in found[:most]
-    ]
+    return [cuts.add(cuts.needs[row.need], row.slot, row.wanted, row.unit) for row in found[:most]]
 
 
 def _worst(
@@ -79,6 +74,19 @@ def _worst(
         of_all[jobs] = wanted[t]
         found.append(Missed(-float(missed[t] * price[t]), k, t, float(unit[t]), of_all))
     return found
+
+
+@kernel
+def _weigh(job: np.ndarray, need: np.ndarray, active: np.ndarray, weight: np.ndarray, size: np.ndarray) -> float:
+    """How much of each job is active, and what the run takes of which most is; what is taken in all."""
+    heaviest, used = np.zeros(len(weight)), 0.0
+    for k in range(len(job)):
+        x = active[k]
+        used += x * need[k]
+        weight[job[k]] += x
+        if x > heaviest[job[k]]:
+            heaviest[job[k]], size[job[k]] = x, need[k]
+    return used
 
 
 @kernel
@@ -96,12 +104,8 @@ def _separate(
     support, jobs counted among them."""
     num_jobs, num_rows = wanted.shape[1], len(job)
     for t in range(len(nodes)):
-        weight, heaviest, size = np.zeros(num_jobs), np.zeros(num_jobs), np.zeros(num_jobs)
-        for k in range(num_rows):
-            x = active[k, t]
-            weight[job[k]] += x
-            if x > heaviest[job[k]]:
-                heaviest[job[k]], size[job[k]] = x, need[k]
+        weight, size = np.zeros(num_jobs), np.zeros(num_jobs)
+        _weigh(job, need, active[:, t], weight, size)
         order = np.argsort(-weight)
         chosen = np.zeros(num_jobs)
         total = 0.0
@@ -148,14 +152,8 @@ def _separate_filling(
     """The same for rows of the second kind, and the unit of each."""
     num_jobs, num_rows = wanted.shape[1], len(job)
     for t in range(len(room)):
-        weight, heaviest, size = np.zeros(num_jobs), np.zeros(num_jobs), np.zeros(num_jobs)
-        used = 0.0
-        for k in range(num_rows):
-            x = active[k, t]
-            used += x * need[k]
-            weight[job[k]] += x
-            if x > heaviest[job[k]]:
-                heaviest[job[k]], size[job[k]] = x, need[k]
+        weight, size = np.zeros(num_jobs), np.zeros(num_jobs)
+        used = _weigh(job, need, active[:, t], weight, size)
         if used < NEARLY_FULL * room[t]:
             continue
         order = np.argsort(-weight)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -190,6 +191,14 @@ class Table:
     def after_predecessors(self, order: list[int]) -> list[int]:
         """The same jobs, each after its predecessors, otherwise in their order."""
         return sorted(order, key=self.depth.__getitem__) if len(self.jobs.before) else order
+
+    def with_successors(self, some: Iterable[int]) -> list[int]:
+        """These jobs and all that run after any of them, in the order of the table."""
+        chosen, jobs = set(some), self.jobs
+        for j in self.after_predecessors([*range(self.num_jobs)]) if len(jobs.before) else ():
+            if chosen.intersection(jobs.before[jobs.before_start[j] : jobs.before_start[j + 1]].tolist()):
+                chosen.add(j)
+        return sorted(chosen)
 
 
 def _rows(starts: Starts) -> tuple[Rows, np.ndarray]:

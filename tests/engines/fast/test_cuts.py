@@ -95,7 +95,7 @@ def add_random_cuts(certificate: Certificate, rng: np.random.Generator, number: 
         if may_be_rounded(wanted):
             cuts.add(need, slot, wanted)
         if unit > 0 and is_part((cuts.room[need.pool, slot] - wanted.sum()) / unit):
-            cuts.add_filling(need, slot, wanted, unit)
+            cuts.add(need, slot, wanted, unit)
 
 
 def with_random_cuts(certificate: Certificate, prices: Prices, rng: np.random.Generator) -> Prices:
