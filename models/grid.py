@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -154,38 +153,6 @@ def release_slot(instance: Instance, release_s: float) -> int:
 def deadline_slot(instance: Instance, deadline_s: float) -> int:
     """Last slot edge no later than a time."""
     return math.floor(deadline_s / instance.slot + ROUNDING)
-
-
-@lru_cache(maxsize=64)
-def tariff_pieces(site: Site) -> tuple[tuple[float, float], ...]:
-    """(alpha, beta) of each piece of the site's tariff per hour; none where bandwidth is free."""
-    storage = site.storage
-    if not storage.points:
-        return tuple((piece.fixed, piece.per_mb_s) for piece in storage.tariff)
-    points = [(point.mb_s, point.price) for point in storage.points]
-    if len(points) == 1:
-        points.insert(0, (0.0, 0.0))
-    pieces = []
-    for (b0, p0), (b1, p1) in itertools.pairwise(points):
-        beta = (p1 - p0) / (b1 - b0)
-        pieces.append((max(0.0, p0 - beta * b0), beta))
-    return tuple(pieces)
-
-
-def bandwidth_cap(site: Site) -> float:
-    """Most bandwidth that can be bought, MB/s; infinite where there is no limit."""
-    caps = [math.inf if site.storage.bandwidth_cap is None else site.storage.bandwidth_cap]
-    if site.storage.points:
-        caps.append(site.storage.points[-1].mb_s)
-    return min(caps)
-
-
-def tariff_price(site: Site, mb_s: float) -> float:
-    """P(B), money per hour."""
-    pieces = tariff_pieces(site)
-    if mb_s <= 0 or not pieces:
-        return 0.0
-    return min(alpha + beta * mb_s for alpha, beta in pieces)
 
 
 def billed_hours(instance: Instance, site: Site, num_slots: int) -> float:

@@ -14,9 +14,10 @@ from functools import cached_property
 
 import numpy as np
 
-from models import grid
+from models import grid, utilities
 from models.domain.instance import Instance
 from models.domain.modes import Mode, modes_of
+from models.storage.reading import is_served, link_rate
 
 START_TERMS = ("energy", "tardiness", "lost_value", "transfer", "restart", "interruption")
 
@@ -44,15 +45,10 @@ class StartPrices:
         return np.asarray(job.weight * late_s / 3600.0)
 
     def lost_value(self, j: int, edges: np.ndarray | None = None) -> np.ndarray | None:
-        """What completing a job at each slot edge costs of its value, shape (T + 1,); None where it has none."""
-        job = self.instance.jobs[j]
-        if not job.value:
-            return None
-        by = np.array([step.by for step in job.value])
-        worth = np.array([step.value for step in job.value] + [0.0])
-        # The first step whose time is no earlier than the completion; the tolerance is that of the deadlines.
-        ends = self._edges if edges is None else edges
-        return np.asarray(worth[0] - worth[np.searchsorted(by, ends * self.instance.slot - 1e-9 * self.instance.slot)])
+        """What completing a job at each slot edge costs of its worth, shape (T + 1,); None where it has none."""
+        slot = self.instance.slot
+        completions = (self._edges if edges is None else edges) * slot
+        return utilities.lost_value(self.instance.jobs[j], completions, 1e-9 * slot)  # the tolerance of the deadlines
 
     def restart(self, j: int, kept: bool) -> float:
         """What stopping a running job costs where it is not kept."""
@@ -247,18 +243,20 @@ class _RowMaker:
             yield from self._rows_by_level(j, mode, slots, kept=False)
 
     def _rows_by_level(self, j: int, mode: Mode, slots: np.ndarray, *, kept: bool) -> Iterator[Row]:
-        """One row for each cache level that the dataset may have at the site."""
+        """One row for each cache level that the dataset may have at the site, and that is of use to the reader."""
         instance, job = self.instance, self.instance.jobs[j]
         s = self._sites[mode.pool]
         dataset, link, link_price, levels = -1, None, 0.0, 1
+        speed = instance.sites[s].storage.cache_speed
         if mode.read_rate_mb_s > 0 and job.dataset is not None:
             dataset = instance.dataset_index[job.dataset]
             record, site = instance.datasets[dataset], instance.sites[s]
             if record.home != site.id:
                 link = (instance.site_index[record.home], s)
                 link_price = instance.links[record.home, site.id].price
-            fraction = site.storage.cache_capacity / record.size * (1 + 1e-12)
-            levels = 1 + min(instance.cache_levels, int(fraction * instance.cache_levels))
+            if is_served(mode.read_rate_mb_s, speed):
+                fraction = site.storage.cache_capacity / record.size * (1 + 1e-12)
+                levels = 1 + min(instance.cache_levels, int(fraction * instance.cache_levels))
         for level in range(levels):
             cached = level / instance.cache_levels
             yield Row(
@@ -267,7 +265,7 @@ class _RowMaker:
                 site=s,
                 level=level,
                 cached=cached,
-                link_rate=mode.read_rate_mb_s * (1 - cached),
+                link_rate=link_rate(mode.read_rate_mb_s, cached, speed),
                 dataset=dataset,
                 link=link,
                 kept=kept,

@@ -1,9 +1,9 @@
 """The number of slots of a plan where the instance leaves it open (`horizon: auto`).
 
 Long enough for every job to finish, late if need be: a list schedule is made on a grid that is lengthened until
-all jobs find room; the horizon is its end, or the last due date where that is later (but no more than a week
-later), plus once the longest of the jobs' shortest durations, so that the cheapest plan may be somewhat longer
-than the first one. A function of the instance alone.
+all jobs find room; the horizon is its end, or the last due date or fall of a worth where that is later (but no more
+than a week later), plus once the longest of the jobs' shortest durations, so that the cheapest plan may be somewhat
+longer than the first one. A function of the instance alone.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from models.domain.modes import modes_of
 from models.errors import Fault, InvalidInput
 from models.grid import release_slot
 from models.starts import all_starts
+from models.utilities import times_that_count
 from planner.engines.fast.occupancy import Occupancy
 from planner.engines.fast.table import Table
 
 WEEK_S = 7 * 86400.0
-"""A due date or deadline lengthens the plan by no more than this beyond the list schedule: a mistyped year must not."""
+"""A due date or the like lengthens the plan by no more than this beyond the list schedule: a mistyped year must not."""
 
 
 def num_slots_of(instance: Instance) -> int:
@@ -31,8 +32,7 @@ def num_slots_of(instance: Instance) -> int:
     starts_by = [job.release for job in instance.jobs]
     starts_by += [window.until for pool in instance.pools for window in pool.unavailable]
     first = release_slot(instance, max(starts_by, default=0.0))
-    due = [time for job in instance.jobs for time in (job.due, job.deadline) if time is not None]
-    last = release_slot(instance, max(due, default=0.0))
+    last = release_slot(instance, max((time for job in instance.jobs for time in times_that_count(job)), default=0.0))
     boot = max(math.ceil(pool.boot_time / instance.slot) for pool in instance.pools)
     # One job after the other on otherwise empty nodes, each in its slowest mode (bandwidth may rule out the others): no
     # list schedule that finds room at all is longer.
@@ -56,7 +56,7 @@ def _end_of_list(instance: Instance, num_slots: int) -> int | None:
     if not len(table.rows.job):
         return None if any(math.isinf(cost) for cost in table.jobs.reject) else 1
     occupancy = Occupancy(table)
-    due = [min((t for t in (job.due, job.deadline) if t is not None), default=math.inf) for job in instance.jobs]
+    due = [min(times_that_count(job), default=math.inf) for job in instance.jobs]
     order = sorted(range(table.num_jobs), key=lambda j: (instance.jobs[j].running is None, due[j], j))
     if not occupancy.recreate(table.after_predecessors(order), tries=0):
         return None

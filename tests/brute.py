@@ -157,7 +157,9 @@ class _Enumeration:
             for use_cache in itertools.product((True, False), repeat=len(readers)):
                 hits = dict.fromkeys(range(len(runs)), 0.0)
                 for k, uses in zip(readers, use_cache, strict=True):
-                    hits[k] = cached.get((sites[k], str(datasets[k])), 0.0) if uses else 0.0
+                    where = next(site for site in self.instance.sites if site.id == sites[k])
+                    if uses and reading.can_use_cache(where, runs[k].way.rate_mb_s):
+                        hits[k] = cached.get((sites[k], str(datasets[k])), 0.0)
                 reads = [JobRun(run.job, run.way, run.start, run.places, hits[k]) for k, run in enumerate(runs)]
                 best = min(best, self._cost_of_reads(reads, cached))
         return best

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
@@ -283,11 +283,42 @@ def home_of(instance: Instance, dataset: str) -> str:
     return next(d.home for d in instance.datasets if d.id == dataset)
 
 
-def tariff_lines(site: Site) -> list[tuple[float, float]]:
-    """(alpha, beta) of the lines whose minimum is the tariff per hour; none where bandwidth is free."""
-    points = [(p.mb_s, p.price) for p in site.storage.points]
+def link_rate(site: Site, rate: float, cached: float) -> float:
+    """What a run takes of a site's link: an item in the cache takes 1 / cache_speed, one on the link 1 / b, and
+    1 / rate on average; a run that is no slower than the cache has to be read in full."""
+    if site.storage.cache_speed is None:
+        return rate * (1.0 - cached)
+    assert cached == 0.0 or rate < site.storage.cache_speed
+    if cached in (0.0, 1.0):
+        return rate * (1.0 - cached)
+    return (1.0 - cached) / (1.0 / rate - cached / site.storage.cache_speed)
+
+
+def can_use_cache(site: Site, rate: float) -> bool:
+    """Whether a run reads more slowly than the cache serves it."""
+    return site.storage.cache_speed is None or rate < site.storage.cache_speed
+
+
+def tariff_lines(site: Site, exact_at: Iterable[float] = ()) -> list[tuple[float, float]]:
+    """(alpha, beta) of the lines whose minimum is the tariff per hour; none where bandwidth is free.
+
+    Those of a power law are its chords between the amounts at which they are to be exact, and lie below it elsewhere.
+    """
+    storage = site.storage
+    points = [(p.mb_s, p.price) for p in storage.points]
+    if storage.power is not None:
+        law = storage.power
+        if law.exponent in (0.0, 1.0):
+            return [(law.factor, 0.0) if law.exponent == 0.0 else (0.0, law.factor)]
+        amounts = sorted({law.up_to, *(b for b in exact_at if EPSILON < b < law.up_to)})
+        points = [(0.0, 0.0), *((b, law.factor * b**law.exponent) for b in amounts)]
+    if storage.tiers:
+        points = [(0.0, 0.0)]
+        for tier in storage.tiers:
+            end = points[-1][0] + 1.0 if tier.up_to is None else tier.up_to
+            points.append((end, points[-1][1] + tier.per_mb_s * (end - points[-1][0])))
     if not points:
-        return [(p.fixed, p.per_mb_s) for p in site.storage.tariff]
+        return [(p.fixed, p.per_mb_s) for p in storage.tariff]
     if len(points) == 1:
         points = [(0.0, 0.0), *points]
     lines = []
@@ -299,6 +330,9 @@ def tariff_lines(site: Site) -> list[tuple[float, float]]:
 
 def tariff_price(site: Site, mb_s: float) -> float:
     """P(B) an hour."""
+    law = site.storage.power
+    if law is not None:
+        return law.factor * mb_s**law.exponent if mb_s > EPSILON else 0.0
     lines = tariff_lines(site)
     return min(a + b * mb_s for a, b in lines) if lines and mb_s > EPSILON else 0.0
 
@@ -306,9 +340,20 @@ def tariff_price(site: Site, mb_s: float) -> float:
 def bandwidth_cap(site: Site) -> float | None:
     """The most bandwidth that can be bought; None where there is no limit."""
     caps = [p.mb_s for p in site.storage.points[-1:]]
+    caps += [tier.up_to for tier in site.storage.tiers[-1:] if tier.up_to is not None]
+    caps += [] if site.storage.power is None else [site.storage.power.up_to]
     if site.storage.bandwidth_cap is not None:
         caps.append(site.storage.bandwidth_cap)
     return min(caps) if caps else None
+
+
+def chord_error(instance: Instance) -> float:
+    """The most that chords as coarse as instances allow may be below their power laws, in money; 0 without any."""
+    return math.fsum(
+        law.error * law.factor * law.up_to**law.exponent * billed_hours(instance, site)
+        for site in instance.sites
+        if (law := site.storage.power) is not None and 0.0 < law.exponent < 1.0
+    )
 
 
 def billed_hours(instance: Instance, site: Site) -> float:

@@ -6,7 +6,7 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from models.domain.entities import Job
+from models.domain.entities import Job, Utility
 from models.domain.instance import Instance
 from tests import oracle_reading as reading
 from tests.oracle_reading import Place, Way
@@ -68,11 +68,28 @@ def tardiness_h(instance: Instance, job: Job, end: int) -> float:
 
 
 def lost_value(instance: Instance, job: Job, end: int) -> float:
-    """Value of the first step less that of the first one that is no earlier than the completion."""
+    """Value of the first step less that of the first one that is no earlier than the completion; or of a utility."""
+    if job.utility is not None:
+        return job.utility.worth - utility_at(instance, job, job.utility, end)
     if not job.value:
         return 0.0
     earned = (s.value for s in job.value if s.by / instance.slot >= end - reading.EPSILON)
     return job.value[0].value - next(earned, 0.0)
+
+
+def utility_at(instance: Instance, job: Job, utility: Utility, end: int) -> float:
+    """What completing a job at a slot edge is worth."""
+    completion = end * instance.slot
+    if utility.shape == "linear":
+        fall = utility.worth / (utility.zero_at - utility.full_until)
+        return min(utility.worth, max(0.0, (utility.zero_at - completion) * fall))
+    if utility.shape == "step":
+        return utility.worth if utility.by / instance.slot >= end - reading.EPSILON else 0.0
+    if utility.shape == "sigmoid":
+        # 1 / (1 + exp(x)) = (1 - tanh(x / 2)) / 2
+        return utility.worth * (1.0 - math.tanh((completion - utility.midpoint) / utility.scale / 2.0)) / 2.0
+    rho = (completion - job.release) / utility.fair_time
+    return utility.worth / max(1.0, rho)
 
 
 def _price_of_gb(instance: Instance, dataset: str, site: str) -> float:
@@ -98,9 +115,10 @@ def link_rates(instance: Instance, runs: tuple[JobRun, ...]) -> dict[tuple[str, 
     for run in runs:
         dataset = instance.jobs[run.job].dataset
         if dataset is not None and run.way.rate_mb_s > 0:
-            key = (reading.home_of(instance, dataset), instance.pools[run.way.pool].site)
+            site = next(s for s in instance.sites if s.id == instance.pools[run.way.pool].site)
             for t in range(run.start, run.end):
-                rates[key][t] += run.way.rate_mb_s * (1.0 - run.cached)
+                key = (reading.home_of(instance, dataset), site.id)
+                rates[key][t] += reading.link_rate(site, run.way.rate_mb_s, run.cached)
     return dict(rates)
 
 

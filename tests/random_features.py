@@ -12,6 +12,19 @@ from tests.random_instances import random_pool, random_storage
 
 Doc = dict[str, Any]
 
+TIERS: tuple[tuple[tuple[float | None, float], ...], ...] = (
+    ((None, 0.01),),
+    ((96.0, 0.02), (240.0, 0.01), (480.0, 0.0)),
+    ((150.0, 0.01), (None, 0.0025)),
+)
+POWER_LAWS = (
+    (0.125, 0.5, 480.0), (0.125, 0.5, 1000.0), (0.04, 0.75, 1000.0), (0.75, 0.25, 2000.0),
+    (0.01, 1.0, 400.0), (1.5, 0.0, 400.0),
+)  # fmt: skip
+"""Factor, exponent, and the most that is sold."""
+CACHE_SPEEDS = (72.0, 96.0, 144.0, 384.0)
+"""Between the rates that there are, and one of them."""
+
 
 def add_rare_features(doc: Doc, draw: random.Random) -> None:
     """Two to six of the features, in the order of the list (running jobs before what must respect them)."""
@@ -19,6 +32,24 @@ def add_rare_features(doc: Doc, draw: random.Random) -> None:
     for index, feature in enumerate(FEATURES):
         if index in chosen:
             feature(doc, draw)
+
+
+def add_rare_storage(doc: Doc, draw: random.Random) -> None:
+    """Tariffs by tiers and power laws in the place of others, and caches that serve each reader slowly."""
+    for site in doc["sites"]:
+        storage = site.setdefault("storage", {})
+        kind = draw.choice(("as it is", "tiers", "power", "power"))
+        if kind != "as it is":
+            storage.pop("tariff", None)
+            storage.pop("points", None)
+        if kind == "tiers":
+            storage["tiers"] = [{"up_to": end, "per_mb_s": price} for end, price in draw.choice(TIERS)]
+        if kind == "power":
+            factor, exponent, up_to = draw.choice(POWER_LAWS)
+            error = draw.choice((0.01, 0.05))
+            storage["power"] = {"factor": factor, "exponent": exponent, "up_to": up_to, "error": error}
+        if draw.random() < 0.6:
+            storage["cache_speed"] = draw.choice(CACHE_SPEEDS)
 
 
 def _slots(doc: Doc) -> int:
@@ -223,17 +254,36 @@ def hard_deadlines(doc: Doc, draw: random.Random) -> None:
             job["due"] = min(job["due"], job["deadline"])
 
 
-def value_steps(doc: Doc, draw: random.Random) -> None:
-    """Values of completion that fall over time, instead of or besides due dates."""
+def worths(doc: Doc, draw: random.Random) -> None:
+    """Completions that are worth less over time, by steps or a utility, instead of or besides due dates."""
     for job in doc["jobs"]:
         if draw.random() < 0.8:
-            ends = sorted(draw.sample(range(1, 2 * _slots(doc) + 1), draw.randint(1, 3)))
-            values = sorted((draw.choice((0.0, 1.0, 2.5, 6.0)) for _ in ends), reverse=True)
-            job["value"] = [{"by": end * doc["slot"] / 2, "value": v} for end, v in zip(ends, values, strict=True)]
+            if draw.random() < 0.6:
+                job["utility"] = _utility(doc, draw)
+            else:
+                ends = sorted(draw.sample(range(1, 2 * _slots(doc) + 1), draw.randint(1, 3)))
+                values = sorted((draw.choice((0.0, 1.0, 2.5, 6.0)) for _ in ends), reverse=True)
+                job["value"] = [{"by": end * doc["slot"] / 2, "value": v} for end, v in zip(ends, values, strict=True)]
             if draw.random() < 0.5:
                 job["weight"] = 0.0
                 if draw.random() < 0.5:
                     job.pop("due")
+
+
+def _utility(doc: Doc, draw: random.Random) -> Doc:
+    """A utility of any shape; falls between slot edges too, and at times begins before the plan or goes on after it."""
+    half = doc["slot"] / 2
+    time = half * draw.randint(-2, 2 * _slots(doc) + 2)
+    length = half * draw.choice((1, 2, 4, 8))
+    shape: Doc = draw.choice(
+        (
+            {"shape": "linear", "full_until": time, "zero_at": time + length},
+            {"shape": "step", "by": time},
+            {"shape": "sigmoid", "midpoint": time, "scale": length},
+            {"shape": "finish_time_fairness", "fair_time": length},
+        )
+    )
+    return shape | {"worth": draw.choice((0.0, 1.0, 4.0, 8.0))}
 
 
 def cores_and_ram(doc: Doc, draw: random.Random) -> None:
@@ -296,7 +346,7 @@ FEATURES: tuple[Callable[[Doc, random.Random], None], ...] = (
     precedence,
     rejections,
     hard_deadlines,
-    value_steps,
+    worths,
     cores_and_ram,
     cache_levels,
     zero_prices,

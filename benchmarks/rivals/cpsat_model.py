@@ -156,7 +156,7 @@ class Model:
                     rows, slots = zip(*least, strict=True)
                     self.cp.add(late >= LinearExpr.sum([self.taken[r] for r in rows]))
                     self.cp.add(more >= LinearExpr.weighted_sum([self.taken[r] for r in rows], slots))
-            lost = self.starts.rows[self.starts.rows_of_job[j][0]].prices.lost_value(j) if job.value else None
+            lost = self.starts.prices.lost_value(j)
             if lost is not None:
                 table = [math.floor(x * MONEY) for x in lost.tolist()]
                 amount = self.paid(f"lost {j}", max(table) / MONEY)

@@ -10,6 +10,7 @@ from ortools.sat.python.cp_model import IntVar, LinearExpr
 
 from benchmarks.rivals.units import FINE, MONEY, RATE
 from models import grid
+from models.storage.tariff import tariff_of
 
 if TYPE_CHECKING:
     from benchmarks.rivals.cpsat_model import Model
@@ -54,13 +55,13 @@ def bandwidth_is_bought(model: Model) -> None:
         if not rows:
             continue
         most = _most_bandwidth(model, rows)
-        cap = grid.bandwidth_cap(site)
+        tariff = tariff_of(site.storage)
+        cap, pieces = tariff.cap, tariff.lines
         top = min(most, math.ceil(cap * RATE)) if math.isfinite(cap) else most
         bought = model.bought[s] = model.cp.new_int_var(0, top, f"bandwidth {s}")
         model.top[s] = top
         rates = [math.floor(model.starts.rows[r].link_rate * RATE + 1e-6) for r in rows]
         model.cp.add_cumulative([model.interval[r] for r in rows], rates, bought)
-        pieces = grid.tariff_pieces(site)
         if not pieces:
             continue
         hours = grid.billed_hours(model.instance, site, model.num_slots)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from models.check import jobs, money, nodes, storage
+from models.check import goals, jobs, money, nodes, storage
 from models.check.facts import Facts, read
 from models.check.report import Report, Violation, total
 from models.domain.instance import Instance
@@ -44,6 +44,8 @@ RULES: tuple[Callable[[Facts], Iterator[Violation]], ...] = (
     money.costs_are_as_claimed,
     money.the_certificate_holds,
     money.packing_is_a_part_of_the_cost,
+    goals.the_budget_is_kept,
+    goals.the_welfare_is_as_claimed,
 )
 
 

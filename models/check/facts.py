@@ -67,14 +67,23 @@ class Use:
     """Site its data is at home; None: it reads nothing."""
     volume_gb: float
     cached: float
-    """Fraction it reads from the cache; what is not in the cache counts as read over the link."""
+    """Fraction it reads from the cache; what is not in the cache, or asks too much of it, counts as read over the
+    link."""
+    is_too_fast: bool
+    """Whether it reads at least as fast as the cache serves a reader."""
     held: tuple[tuple[int, int], ...]
     """(node, GPU) that it names and that exist."""
 
     @property
+    def rate_mb_s(self) -> float:
+        """What it reads in all."""
+        return 0.0 if self.home is None else self.way.rate_mb_s * self.speed
+
+    @property
     def link_rate_mb_s(self) -> float:
-        """What it reads over the site's link: r (1 - f)."""
-        return 0.0 if self.home is None else self.way.rate_mb_s * self.speed * (1.0 - self.cached)
+        """What it reads over the site's link: r (1 - f), in the part 1 - f r / M of its time that the cache leaves."""
+        most, missing = self.site.storage.cache_speed, self.rate_mb_s * (1.0 - self.cached)
+        return missing if most is None or not self.cached else missing / (1.0 - self.cached * self.rate_mb_s / most)
 
     @property
     def nodes(self) -> list[int]:
@@ -291,6 +300,8 @@ def _use(facts: Facts, where: str, run: Run, job: Job, pool: Pool, way: Way, spe
     duration_s = way.duration_s / speed
     reads = job.dataset is not None and way.rate_mb_s > 0
     in_cache = facts.cached.get((pool.site, job.dataset or ""), 0.0)
+    serves = facts.sites[pool.site].storage.cache_speed
+    too_fast = reads and serves is not None and way.rate_mb_s * speed >= serves
     held = {
         (place.node, gpu)
         for place in segment.places
@@ -304,7 +315,8 @@ def _use(facts: Facts, where: str, run: Run, job: Job, pool: Pool, way: Way, spe
         num_nodes=num_nodes, gpus_per_node=gpus_per_node, slices=slices, busy_gpus=busy_gpus,
         home=facts.datasets[job.dataset].home if job.dataset is not None and reads else None,
         volume_gb=way.rate_mb_s * speed * duration_s / 1000.0 if reads else 0.0,
-        cached=in_cache if abs(segment.cached - in_cache) <= QUANTITY_RELATIVE else 0.0,
+        cached=in_cache if abs(segment.cached - in_cache) <= QUANTITY_RELATIVE and not too_fast else 0.0,
+        is_too_fast=too_fast,
         held=tuple(sorted(held)),
     )  # fmt: skip
 

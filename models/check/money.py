@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
@@ -19,7 +20,7 @@ from models.check.report import (
     total,
     violation,
 )
-from models.domain.entities import Site
+from models.domain.entities import LinearUtility, SigmoidUtility, Site, StepUtility, Utility
 from models.domain.plan import COST_TERMS
 from models.domain.prices import EnergyTariff, HourlyTariff, Price
 
@@ -103,10 +104,19 @@ def billed_h(facts: Facts, site: Site) -> float:
 
 
 def tariff(site: Site, mb_s: float) -> float:
-    """P(B) an hour: min of fixed + per_mb_s * B, or on the line through the points beside B; P(0) = 0."""
+    """P(B) an hour: min of fixed + per_mb_s * B, or on the line through the points beside B, or for each tier what of B
+    is in it, or factor * B^exponent; P(0) = 0."""
     points = [(point.mb_s, point.price) for point in site.storage.points]
     if mb_s <= 0:
         return 0.0
+    if site.storage.power is not None:
+        return site.storage.power.factor * mb_s**site.storage.power.exponent
+    if site.storage.tiers:
+        ends = [math.inf if tier.up_to is None else tier.up_to for tier in site.storage.tiers]
+        ends[-1] = math.inf  # what is beyond the cap is a violation, and has a price all the same
+        begins = [0.0, *ends[:-1]]
+        within = [max(0.0, min(mb_s, end) - begin) for begin, end in zip(begins, ends, strict=True)]
+        return total(tier.per_mb_s * part for tier, part in zip(site.storage.tiers, within, strict=True))
     if points:
         points = points if len(points) > 1 else [(0.0, 0.0), *points]
         right = next((k for k in range(1, len(points)) if mb_s <= points[k][0]), len(points) - 1)
@@ -147,12 +157,30 @@ def tardiness(facts: Facts) -> Iterator[float]:
 
 
 def lost_value(facts: Facts) -> Iterator[float]:
-    """Value of the first step less that of the first whose `by` is no earlier than the completion, or 0."""
+    """Value of the first step less that of the first whose `by` is no earlier than the completion, or 0; or the worth
+    of the utility less what it is at the completion."""
     slot = facts.instance.slot
     for use in facts.uses:
-        if use.job.value:
+        if use.job.utility is not None:
+            yield use.job.utility.worth * (1.0 - utility_part(use.job.utility, use.job.release, use.end, slot))
+        elif use.job.value:
             earned = (step.value for step in use.job.value if use.end <= step.by / slot + SLOT_ROUNDING)
             yield use.job.value[0].value - next(earned, 0.0)
+
+
+def utility_part(utility: Utility, release: float, end: int, slot: float) -> float:
+    """The part of a utility's worth that is left at a completion, a slot edge: from 0 to 1. Times in seconds."""
+    completion = end * slot
+    if isinstance(utility, LinearUtility):
+        late = completion - utility.full_until
+        return 1.0 - min(max(late / (utility.zero_at - utility.full_until), 0.0), 1.0)
+    if isinstance(utility, StepUtility):
+        return 1.0 if end <= utility.by / slot + SLOT_ROUNDING else 0.0
+    if isinstance(utility, SigmoidUtility):
+        early = (utility.midpoint - completion) / utility.scale
+        return 1.0 / (1.0 + math.exp(-early)) if early >= 0 else 1.0 - 1.0 / (1.0 + math.exp(early))
+    taken = completion - release
+    return 1.0 if taken <= utility.fair_time else utility.fair_time / taken
 
 
 def rejection(facts: Facts) -> Iterator[float]:
@@ -214,7 +242,10 @@ def _wrong(kind: str, where: str, what: str, claimed: float, true: float, curren
 
 
 def the_certificate_holds(facts: Facts) -> Iterator[Violation]:
-    """The dual bound is no higher than the cost, the gap is (cost - bound) / cost, "optimal" is proven."""
+    """The dual bound is no higher than the cost, the gap is (cost - bound) / cost, "optimal" is proven; where
+    the cost is the objective."""
+    if facts.plan.objective != "cost":
+        return
     plan, cost = facts.plan, total(facts.costs.values())
     bound = plan.dual_bound
     if bound is not None and not bound <= cost + MONEY_ABSOLUTE + MONEY_RELATIVE * abs(cost):

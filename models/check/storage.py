@@ -38,17 +38,22 @@ def caches_are_large_enough(facts: Facts) -> Iterator[Violation]:
 
 
 def runs_read_what_is_cached(facts: Facts) -> Iterator[Violation]:
-    """A run reads from the cache nothing, or the fraction of its dataset that is in the site's cache."""
+    """A run reads from the cache nothing, or the fraction of its dataset that is in the site's cache; nothing if it is
+    at least as fast as the cache."""
     for use in facts.uses:
         site, claimed = use.site.id, use.segment.cached
         true = facts.cached.get((site, use.job.dataset or ""), 0.0)
         if not min(abs(claimed), abs(claimed - true)) <= QUANTITY_RELATIVE:
             message = f"reads the fraction {claimed:g} from the cache at {site}, which holds {true:g} of it"
             yield violation("cached-claim", use.where, message, claimed - true)
+        if claimed > QUANTITY_RELATIVE and use.is_too_fast:
+            rate, most = use.rate_mb_s, use.site.storage.cache_speed or 0.0
+            message = f"reads {rate:g} MB/s from the cache at {site}, which gives a reader {most:g} MB/s"
+            yield violation("cache-speed", use.where, message, rate - most)
 
 
 def bandwidth_bought_is_for_sale(facts: Facts) -> Iterator[Violation]:
-    """B is no more than the site's cap, nor than the last point of its price list."""
+    """B is no more than the site's cap, nor than the last point or tier of its tariff, nor than a power law goes."""
     for site, mb_s in facts.bought.items():
         most = bandwidth_cap(facts.sites[site])
         if is_above(mb_s, most, BANDWIDTH_RELATIVE):
@@ -59,12 +64,14 @@ def bandwidth_bought_is_for_sale(facts: Facts) -> Iterator[Violation]:
 def bandwidth_cap(site: Site) -> float:
     """Most bandwidth that a site sells, MB/s; infinite where there is no limit."""
     storage = site.storage
-    cap = math.inf if storage.bandwidth_cap is None else storage.bandwidth_cap
-    return min(cap, storage.points[-1].mb_s) if storage.points else cap
+    ends = [storage.bandwidth_cap, *(point.mb_s for point in storage.points[-1:])]
+    ends += [tier.up_to for tier in storage.tiers[-1:]]
+    ends += [] if storage.power is None else [storage.power.up_to]
+    return min((end for end in ends if end is not None), default=math.inf)
 
 
 def bandwidth_bought_suffices(facts: Facts) -> Iterator[Violation]:
-    """In every slot the runs at a site read over its link, sum of r (1 - f), no more than B."""
+    """In every slot the runs at a site read over its link no more than B together."""
     reading: dict[str, list[Claim]] = defaultdict(list)
     for use in facts.uses:
         if use.link_rate_mb_s > 0:
@@ -78,7 +85,7 @@ def bandwidth_bought_suffices(facts: Facts) -> Iterator[Violation]:
 
 
 def links_between_sites_suffice(facts: Facts) -> Iterator[Violation]:
-    """In every slot the runs that read across a link, sum of r (1 - f), read no more than its bandwidth."""
+    """In every slot the runs that read across a link read no more than its bandwidth together."""
     reading: dict[tuple[str, str], list[Claim]] = defaultdict(list)
     for use in facts.uses:
         if use.home is not None and use.home != use.site.id and use.link_rate_mb_s > 0:

@@ -10,6 +10,7 @@ from models.domain.fields import (
     Count,
     Duration,
     Entity,
+    Exponent,
     Fraction,
     Id,
     Memory,
@@ -30,6 +31,7 @@ from models.domain.fields import (
     Size,
     Time,
     describe,
+    is_not_given,
 )
 from models.domain.prices import TimeOfUseEnergyPrice, TimeOfUsePrice
 
@@ -50,19 +52,50 @@ class TariffPoint(Entity):
     price: PricePerHour = describe("price per hour of that bandwidth")
 
 
+class TariffTier(Entity):
+    """One tier of a volume tariff: each MB/s beyond the tier before costs so much."""
+
+    up_to: PositiveRate | None = describe("end of the tier; none (the last one only): it has no end", None)
+    per_mb_s: PricePerRate = describe("price per hour of each MB/s within the tier")
+
+
+class PowerTariff(Entity):
+    """A power law P(B) = factor * B^exponent, B in MB/s."""
+
+    factor: PricePerHour = describe("price per hour of the first MB/s")
+    exponent: Exponent = describe("1: linear; less: each MB/s costs less than the last")
+    up_to: PositiveRate = describe("most bandwidth that is sold")
+    error: Annotated[Number, Field(ge=1e-3, le=0.5)] = describe(
+        "by what part of the price the chords that engines reckon with may be below it (before the first chord's end: "
+        "part of the price of up_to); plans pay the power law itself",
+        0.01,
+    )
+
+
 class Storage(Entity):
     """A site's storage service: the bandwidth that readers there share, and its cache."""
 
     tariff: tuple[TariffPiece, ...] = describe(
-        "pieces of the concave bandwidth tariff; without pieces and points bandwidth is free", ()
+        "pieces of the concave bandwidth tariff; without any of tariff, points, tiers and power bandwidth is free", ()
     )
     points: tuple[TariffPoint, ...] = describe(
         "the tariff as a price list instead: linear between its points, the last of which is the most there is",
         (),
     )
+    tiers: tuple[TariffTier, ...] = describe(
+        "the tariff by tiers instead, each with its price for a further MB/s; the end of the last is the most there is",
+        (),
+        exclude_if=is_not_given,
+    )
+    power: PowerTariff | None = describe("the tariff as a power law instead", None, exclude_if=is_not_given)
     bandwidth_cap: Rate | None = describe("most bandwidth that can be bought; none: no limit", None)
     cache_capacity: Size = describe("cache at the site", 0.0)
     cache_price: PricePerGbHour = describe("price of a cached GB per hour", 0.0)
+    cache_speed: PositiveRate | None = describe(
+        "most that one reader gets from the cache; none: no limit. A reader at least as fast reads past it",
+        None,
+        exclude_if=is_not_given,
+    )
     billed: PositiveDuration | None = describe(
         "how long bandwidth and cache are paid for; none: the horizon, which then must be given, not auto",
         None,
@@ -168,6 +201,43 @@ class ValueStep(Entity):
     value: Money = describe("what that is worth")
 
 
+class LinearUtility(Entity):
+    """A worth that falls linearly with the completion, from a time at which it is full to one at which it is 0."""
+
+    shape: Literal["linear"] = describe("how its worth falls: linearly between two times")
+    worth: Money = describe("what completing the job is worth at most")
+    full_until: Time = describe("completion until then is worth all of it")
+    zero_at: Time = describe("completion from then on is worth nothing; after full_until")
+
+
+class StepUtility(Entity):
+    """A worth that is there until some time, and not after."""
+
+    shape: Literal["step"] = describe("how its worth falls: at once, after one time")
+    worth: Money = describe("what completing the job is worth at most")
+    by: Time = describe("completion no later than this is worth all of it, any other nothing")
+
+
+class SigmoidUtility(Entity):
+    """A worth that falls smoothly about some time: worth / (1 + exp((completion - midpoint) / scale))."""
+
+    shape: Literal["sigmoid"] = describe("how its worth falls: smoothly about one time")
+    worth: Money = describe("what completing the job is worth at most")
+    midpoint: Time = describe("completion at this time is worth half of it")
+    scale: PositiveDuration = describe("how gently it falls: 73 % are left this long before the midpoint, 27 % after")
+
+
+class FairnessUtility(Entity):
+    """Finish-time fairness: worth / max(1, rho), rho = (completion - release) / fair_time (Themis, NSDI 2020)."""
+
+    shape: Literal["finish_time_fairness"] = describe("how its worth falls: with the ratio of its time to the fair one")
+    worth: Money = describe("what completing the job is worth at most")
+    fair_time: PositiveDuration = describe("time from release to completion with its fair share of the cluster")
+
+
+Utility = Annotated[LinearUtility | StepUtility | SigmoidUtility | FairnessUtility, Field(discriminator="shape")]
+
+
 class Place(Entity):
     """GPUs of one node."""
 
@@ -208,4 +278,7 @@ class Job(Entity):
     restart_cost: Money = describe("what stopping and starting it again costs", 0.0)
     spot: bool = describe("may run in spot pools", False)
     value: tuple[ValueStep, ...] = describe("what it is worth, by time of completion; after the last step nothing", ())
+    utility: Utility | None = describe(
+        "what it is worth as a function of its completion; or give value", None, exclude_if=is_not_given
+    )
     running: Running | None = describe("where it runs already, if it does", None)

@@ -21,6 +21,7 @@ _WHOLE = re.compile(r"\s*[+-]?\d{1,9}\s*")
 _PLAIN_NUMBER = re.compile(rf"\s*{units.NUMBER}\s*")
 _DATE = re.compile(r"\s*\d{4}-\d{2}-\d{2}")
 _SMALLEST = 1e-12
+_SMALLEST_EXPONENT = 1e-6
 _LONGEST_TIME = 100 * 365.25 * 86400
 _LARGEST_NUMBER = 1e18
 MAX_SLOTS = 100_000
@@ -147,6 +148,22 @@ Fraction = Annotated[
 ]
 
 
+def _read_exponent(value: object) -> float:
+    number = _read_number(value)
+    if number > 1:
+        raise ValueError("makes the tariff convex: each MB/s costs more than the one before; write 1 or less")
+    if number < 0:
+        raise ValueError("makes more bandwidth cheaper than less; write 0 (a flat price) or more, at most 1")
+    if 0 < number < _SMALLEST_EXPONENT:
+        raise ValueError("is all but 0; write 0 for a flat price")
+    return number
+
+
+Exponent = Annotated[
+    float, BeforeValidator(_read_exponent), WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1})
+]
+
+
 def parse_instant(text: str, start: datetime) -> float:
     """Seconds from `start` to an ISO 8601 instant that carries the same offset from UTC as `start`."""
     try:
@@ -197,6 +214,14 @@ Time = Annotated[
     ),
     TIME,
 ]
+
+
+def is_not_given(value: object) -> bool:
+    """Whether a field is not given, to leave it out of what is written (`exclude_if`).
+
+    Such fields are younger than the format: instances that do not have them keep their content hash.
+    """
+    return value is None or value == ()
 
 
 def describe(text: str, default: Any = ..., **extra: Any) -> Any:

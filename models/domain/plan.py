@@ -25,6 +25,9 @@ COST_TERMS: dict[str, str] = {
     "interruption": "expected restarts on spot nodes",
 }
 
+SERVICE_TERMS = ("tardiness", "lost_value", "rejection")
+"""What a plan costs without being spent; a budget is on all other terms."""
+
 
 class Segment(Entity):
     """A stretch of a run in one mode on fixed GPUs; slots count from the instance's start, the end is exclusive."""
@@ -99,6 +102,10 @@ class Plan(Entity):
     packing_cost: float | None = Field(
         None, description="what placing on whole nodes costs beyond the pool-level schedule; none: not known"
     )
+    objective: Literal["cost", "welfare"] = "cost"
+    budget: float | None = Field(None, description="what may be spent at most; none: any amount")
+    welfare: float | None = Field(None, description="what the completed jobs are worth, where that is the objective")
+    welfare_bound: float | None = Field(None, description="what no plan within the budget is worth more than")
     runs: tuple[Run, ...]
     rejected: tuple[str, ...] = ()
     nodes_on: tuple[NodeOn, ...] = ()

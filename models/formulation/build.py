@@ -8,6 +8,7 @@ import pyomo.environ as pyo
 
 from models.formulation import capacity, levels, objective, placement, precedence, rental, scheduling, storage
 from models.formulation.context import Context, Form
+from models.goal import LOWEST_COST, Goal
 from models.starts import Starts
 
 VARIABLES = (
@@ -46,15 +47,20 @@ CONSTRAINTS = (
     placement.identical_nodes_are_ordered,
 )
 OBJECTIVE = objective.lowest_total_cost
+BUDGET = objective.spending_is_within_the_budget
 
 
 def build_model(
-    starts: Starts, node_pools: frozenset[int] = frozenset(), jobs: frozenset[int] | None = None, form: Form = "auto"
+    starts: Starts,
+    node_pools: frozenset[int] = frozenset(),
+    jobs: frozenset[int] | None = None,
+    form: Form = "auto",
+    goal: Goal = LOWEST_COST,
 ) -> pyo.ConcreteModel:
     """The formulation over these starts, of all jobs or of some. In the pools of `node_pools` every run is given
     its nodes and GPUs in the model itself (see `placement`); in the others identical nodes are only counted. The
-    form is that of `levels`."""
-    context = Context(starts, node_pools, jobs, form)
+    form is that of `levels`. The objective is that of the goal, whose budget is a row."""
+    context = Context(starts, node_pools, jobs, form, goal)
     model = pyo.ConcreteModel(name=starts.instance.name)
     collecting = gc.isenabled()
     gc.disable()  # tens of thousands of small objects, none of them garbage: the build takes half the time
@@ -64,6 +70,7 @@ def build_model(
         for constrain in CONSTRAINTS:
             constrain(model, context)
         OBJECTIVE(model, context)
+        BUDGET(model, context)
     finally:
         if collecting:
             gc.enable()

@@ -14,6 +14,7 @@ from pyomo.core.expr.numeric_expr import LinearExpression
 from models import grid
 from models.domain.entities import Pool
 from models.domain.modes import Mode
+from models.goal import LOWEST_COST, Goal
 from models.starts import Starts
 
 Form = Literal["auto", "sums", "levels"]
@@ -91,8 +92,10 @@ class Context:
         node_pools: frozenset[int] = frozenset(),
         jobs: frozenset[int] | None = None,
         form: Form = "auto",
+        goal: Goal = LOWEST_COST,
     ):
         self.form = form
+        self.goal = goal
         self.taken: Any = None
         """What is taken of each quantity in each slot: set by `levels.declare_levels`, read by every limit."""
         self.starts = starts

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pyomo.environ as pyo
 
 from models import grid
-from models.formulation.context import Context, linear
+from models.domain import COST_TERMS, SERVICE_TERMS
+from models.formulation.context import Context, declare, linear
 from models.starts import START_TERMS
+from models.storage.tariff import tariff_of
 
 
 def lowest_total_cost(model: pyo.ConcreteModel, context: Context) -> None:
@@ -21,6 +24,8 @@ def lowest_total_cost(model: pyo.ConcreteModel, context: Context) -> None:
     bandwidth = sum over s, i: hours[s] (alpha[s,i] w[s,i] + beta[s,i] b[s,i]);
     cache = sum over d, s, l: hours[s] cache_price[s] size[d] l / L k[d,s,l];
     transfer of what is cached = sum over d, s, l: link_price[d,s] size[d] l / L k[d,s,l]
+
+    Where the goal is welfare, only tardiness, lost_value and rejection, of an instance `models.goal.at_price`.
     """
     terms: dict[str, Any] = {name: _of_starts(model, context, name) for name in START_TERMS}
     terms |= _of_nodes(model, context)
@@ -33,9 +38,22 @@ def lowest_total_cost(model: pyo.ConcreteModel, context: Context) -> None:
     )
     for name, term in terms.items():
         setattr(model, name, pyo.Expression(expr=term))
-    coefficients = [c for term in terms.values() for c in term.linear_coefs]
-    variables = [v for term in terms.values() for v in term.linear_vars]
-    model.lowest_total_cost = pyo.Objective(expr=linear(coefficients, variables), sense=pyo.minimize)
+    counted = [term for name, term in terms.items() if context.goal.objective == "cost" or name in SERVICE_TERMS]
+    model.lowest_total_cost = pyo.Objective(expr=_sum(counted), sense=pyo.minimize)
+
+
+def spending_is_within_the_budget(model: pyo.ConcreteModel, context: Context) -> None:
+    r"""sum of all cost terms but tardiness, lost_value and rejection <= budget where there is one"""
+    if context.goal.budget is None:
+        return
+    spent = _sum(getattr(model, name).expr for name in COST_TERMS if name not in SERVICE_TERMS)
+    declare(model, "spending_is_within_the_budget", {0: spent <= context.goal.budget})
+
+
+def _sum(terms: Iterable[Any]) -> Any:
+    listed = list(terms)
+    coefficients = [c for term in listed for c in term.linear_coefs]
+    return linear(coefficients, [v for term in listed for v in term.linear_vars])
 
 
 def _of_starts(model: pyo.ConcreteModel, context: Context, term: str) -> Any:
@@ -68,7 +86,7 @@ def _of_storage(model: pyo.ConcreteModel, context: Context) -> tuple[Any, Any, A
     coefficients: list[float] = []
     variables: list[Any] = []
     for s, i in model.PIECE:
-        alpha, beta = grid.tariff_pieces(instance.sites[s])[i]
+        alpha, beta = tariff_of(instance.sites[s].storage).lines[i]
         coefficients += [alpha * hours[s], beta * hours[s]]
         variables += [model.w[s, i], model.b[s, i]]
     cache: list[float] = []

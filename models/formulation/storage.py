@@ -8,8 +8,8 @@ from typing import Any
 
 import pyomo.environ as pyo
 
-from models import grid
 from models.formulation.context import Context, declare, linear
+from models.storage.tariff import tariff_of
 
 
 def declare_storage(model: pyo.ConcreteModel, context: Context) -> None:
@@ -23,7 +23,7 @@ def declare_storage(model: pyo.ConcreteModel, context: Context) -> None:
     most = {s: _most_bandwidth(context, s) for s in linked}
     model.CACHED = pyo.Set(initialize=cached, dimen=3, ordered=True)
     model.LINKED = pyo.Set(initialize=linked, ordered=True)
-    pieces = [(s, i) for s in linked for i in range(len(grid.tariff_pieces(context.instance.sites[s])))]
+    pieces = [(s, i) for s in linked for i in range(len(tariff_of(context.instance.sites[s].storage).lines))]
     model.PIECE = pyo.Set(initialize=pieces, dimen=2, ordered=True)
     model.k = pyo.Var(model.CACHED, domain=pyo.Binary)
     model.B = pyo.Var(model.LINKED, domain=pyo.NonNegativeReals, bounds=lambda _, s: (0, most[s]))
@@ -37,7 +37,7 @@ def _most_bandwidth(context: Context, s: int) -> float:
     for row in context.rows:
         if row.site == s:
             fastest[row.job] = max(fastest[row.job], row.link_rate)
-    return min(grid.bandwidth_cap(context.instance.sites[s]), math.fsum(fastest.values()))
+    return min(tariff_of(context.instance.sites[s].storage).cap, math.fsum(fastest.values()))
 
 
 def readers_share_the_bandwidth(model: pyo.ConcreteModel, context: Context) -> None:

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from planner import __version__
-from planner.cli import check, convert, generate, importing, output, plan, schema, show
+from planner.cli import check, convert, frontier, generate, importing, output, plan, schema, show, storage, tariff
 from planner.cli.exits import Exit, exit_code_help
 from planner.cli.failures import tell
 from planner.cli.options import examples
@@ -80,6 +80,9 @@ def _add(function: Callable[..., None], epilog: str, short_help: str) -> None:
 _add(plan.plan, plan.EPILOG, "Make the cheapest plan for an instance.")
 _add(show.show, show.EPILOG, "Show a plan in tables and charts.")
 _add(check.check, check.EPILOG, "Check a plan against its instance.")
+_add(frontier.frontier, frontier.EPILOG, "Show what every budget brings.")
+_add(storage.storage, storage.EPILOG, "Show what to cache and what bandwidth to buy.")
+_add(tariff.tariff, tariff.EPILOG, "Fit bandwidth tariffs to a price list.")
 _add(generate.generate, generate.EPILOG, "Write a random instance of a family.")
 app.add_typer(importing.app, name="import", short_help="Make an instance from a trace.")
 _add(convert.convert, convert.EPILOG, "Write an instance in another form.")

@@ -28,6 +28,8 @@ EPILOG = examples(
     "planner plan tonight.yaml --out plans/tonight",
     "planner plan tonight.yaml --engine exact --time-limit 10m --gap 1%",
     "planner plan tonight.yaml --engine fast --work-limit 20000 --out plans/tonight",
+    "planner plan tonight.yaml --budget 5000",
+    "planner plan tonight.yaml --objective welfare --budget 5000",
     "planner plan tonight.yaml --json --quiet > tonight.json",
 )
 
@@ -38,6 +40,28 @@ class Engine(StrEnum):
     AUTO = "auto"
     EXACT = "exact"
     FAST = "fast"
+
+
+class Objective(StrEnum):
+    """Names of the objectives as options."""
+
+    COST = "cost"
+    WELFARE = "welfare"
+
+
+def parse_budget(text: str | None, currency: str) -> float | None:
+    """An amount of money; a bare number is in the instance's currency."""
+    from models import units
+
+    if text is None:
+        return None
+    try:
+        value = units.parse(text, units.MONEY, currency)
+    except ValueError as fault:
+        raise typer.BadParameter(f"'{text}' {fault}", param_hint="--budget") from None
+    if value < 0:
+        raise typer.BadParameter(f"'{text}' is negative; write 5000", param_hint="--budget")
+    return value
 
 
 def parse_gap(text: str) -> float:
@@ -81,6 +105,21 @@ def plan(
             "auto: fast, then exact where the model is small enough."
         ),
     ] = Engine.AUTO,
+    objective: Annotated[
+        Objective,
+        typer.Option(
+            help="cost: the lowest total cost; welfare: the highest sum of what completed jobs are worth, by their "
+            "values and utilities."
+        ),
+    ] = Objective.COST,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MONEY",
+            help="Most that may be spent on nodes, energy, storage, transfers and restarts.",
+            show_default=False,
+        ),
+    ] = None,
     time_limit: Annotated[
         str | None,
         typer.Option(
@@ -129,8 +168,9 @@ def plan(
         from planner.io.instances import read_instance
 
         problem = read_instance(instance)
+        goal = (objective.value, parse_budget(budget, problem.currency))
         with _stop_signals() as hold:
-            solution = _solve(problem, engine.value, limits, quiet, hold)
+            solution = _solve(problem, goal, engine.value, limits, quiet, hold)
             trouble = _write(problem, solution, out)
         _report(problem, solution, None if trouble else out, trouble, as_json, quiet)
         if trouble is not None:
@@ -141,13 +181,27 @@ def plan(
             raise typer.Exit(Exit.INTERRUPTED)
 
 
-def _solve(problem: Instance, engine: str, limits: dict[str, Any], quiet: bool, hold: Callable[[], None]) -> Solution:
+def _solve(
+    problem: Instance,
+    goal: tuple[Any, float | None],
+    engine: str,
+    limits: dict[str, Any],
+    quiet: bool,
+    hold: Callable[[], None],
+) -> Solution:
     with live(problem.currency, quiet) as on_progress:
         # The solvers take a second to import; the progress line stands by then.
         from planner.engines.base import Limits
         from planner.solve import solve
 
-        solution = solve(problem, engine, Limits(**limits, on_progress=on_progress))
+        asked = Limits(**limits, on_progress=on_progress)
+        if goal == ("cost", None):
+            solution = solve(problem, engine, asked)
+        else:
+            from models.goal import Goal
+            from planner.frontier import solve_for
+
+            solution = solve_for(problem, Goal(*goal), engine, asked)
         hold()
     return solution
 

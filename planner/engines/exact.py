@@ -15,6 +15,7 @@ import time
 from functools import partial
 from typing import Any
 
+from models import grid
 from models.errors import Defect
 from models.formulation import build_model
 from models.formulation.context import Context
@@ -22,6 +23,7 @@ from models.formulation.placement import num_places
 from models.reductions import reduce_starts
 from models.rentals import NodeRules
 from models.starts import Starts
+from models.storage.tariff import tariff_of
 from planner.engines.fallback import has_impossible_job, improve_on_nodes
 from planner.engines.highs import Answer, Compiled
 from planner.engines.placement import Chosen, node_cost, place
@@ -42,7 +44,8 @@ def solve_exactly(search: Search) -> None:
     starts = search.starts
     node_pools: frozenset[int] = frozenset()
     while not (search.is_proven() or search.is_out_of_time() or search.interrupted):
-        reduced = reduce_starts(starts, search.cost)
+        # What a start spends says nothing of what welfare loses by it.
+        reduced = reduce_starts(starts, search.cost if search.goal.objective == "cost" else None)
         if has_impossible_job(reduced):
             raise ProvenInfeasible(node_pools)
         left = search.left_s()
@@ -50,7 +53,7 @@ def solve_exactly(search: Search) -> None:
             search.notes.append("too little time was left to build the model")
             return
         search.report("building the model")
-        model = build_model(reduced, node_pools)
+        model = build_model(reduced, node_pools, goal=search.goal)
         compiled = Compiled(model)
         if not _relax(search, reduced, model, compiled, node_pools):
             return
@@ -60,7 +63,7 @@ def solve_exactly(search: Search) -> None:
             seed=search.limits.seed,
             threads=search.limits.threads,
             start=_start_values(model, reduced, search.schedule),
-            on_progress=partial(_report_solve, search, node_pools.issuperset(model.POOL)),
+            on_progress=partial(_report_solve, search, _are_plans(model, starts, node_pools)),
         )
         search.interrupted |= answer.outcome == "interrupted"
         if answer.outcome == "infeasible":
@@ -125,9 +128,16 @@ def _relax(search: Search, starts: Starts, model: Any, compiled: Compiled, node_
     return not (search.is_proven() or search.is_out_of_time() or search.interrupted)
 
 
-def _report_solve(search: Search, is_on_nodes: bool, incumbent: float | None, bound: float | None) -> None:
-    """Progress of HiGHS. The incumbent of a model that counts nodes is no plan yet, and is not shown as one."""
-    search.report("HiGHS", incumbent if is_on_nodes else None, bound)
+def _are_plans(model: Any, starts: Starts, node_pools: frozenset[int]) -> bool:
+    """Whether an incumbent of HiGHS is a plan at its cost: all nodes have an index, and no tariff is a power law, which
+    costs more than its chords."""
+    is_power = any(tariff_of(site.storage).chord_error for site in starts.instance.sites)
+    return node_pools.issuperset(model.POOL) and not is_power
+
+
+def _report_solve(search: Search, are_plans: bool, incumbent: float | None, bound: float | None) -> None:
+    """Progress of HiGHS. An incumbent that is no plan yet is not shown as one."""
+    search.report("HiGHS", incumbent if are_plans else None, bound)
 
 
 def _start_values(model: Any, starts: Starts, schedule: Schedule | None) -> dict[int, float] | None:
@@ -160,9 +170,20 @@ def _place_answer(search: Search, starts: Starts, model: Any, answer: Answer) ->
     if whole is not None:
         search.offer(whole, "exact")
         improve_on_nodes(search, whole, "exact")
-    if answer.outcome == "optimal":
-        search.pool_level_cost = answer.objective
+    if answer.outcome == "optimal" and answer.objective is not None:
+        beyond = _beyond_chords(model, starts, answer) if search.goal.objective == "cost" else 0.0
+        search.pool_level_cost = answer.objective + beyond
     return costly
+
+
+def _beyond_chords(model: Any, starts: Starts, answer: Answer) -> float:
+    """What the bandwidth that HiGHS buys costs more than the model says: power laws beyond their chords."""
+    instance, beyond = starts.instance, 0.0
+    for s in model.LINKED:
+        site, mb_s = instance.sites[s], answer.value(model.B[s])
+        tariff, hours = tariff_of(site.storage), grid.billed_hours(instance, site, starts.num_slots)
+        beyond += hours * float(tariff.price(mb_s) - tariff.envelope(mb_s))
+    return beyond
 
 
 def _repair(schedule: Schedule, homeless: tuple[int, ...]) -> Schedule | None:

@@ -14,6 +14,7 @@ import numpy as np
 
 from models import grid
 from models.starts import Row, Starts
+from models.storage.tariff import tariff_of
 from planner.engines.timeline import PoolTimeline, Spot
 
 
@@ -34,7 +35,8 @@ class SiteStorage:
         self.site = starts.instance.sites[s]
         self.used = np.zeros(starts.num_slots)
         self.hours = grid.billed_hours(starts.instance, self.site, starts.num_slots)
-        self.cap = grid.bandwidth_cap(self.site)
+        self.tariff = tariff_of(self.site.storage)
+        self.cap = self.tariff.cap
         self.levels: dict[int, int] = {}
         self.readers: Counter[int] = Counter()
         self.cache_free = self.site.storage.cache_capacity
@@ -49,12 +51,8 @@ class SiteStorage:
         self.supposed, self.bought, self.limit = {}, 0.0, self.cap
 
     def bandwidth_cost(self, peaks: np.ndarray) -> np.ndarray:
-        """P(B) for the billed hours, for several B."""
-        pieces = grid.tariff_pieces(self.site)
-        if not pieces:
-            return np.zeros_like(peaks)
-        price = np.min([alpha + beta * peaks for alpha, beta in pieces], axis=0)
-        return np.where(peaks > 0, price * self.hours, 0.0)
+        """P(B) for the billed hours, for several B: what a plan pays, a power law itself and not its chords."""
+        return self.tariff.price(peaks) * self.hours
 
 
 class Schedule:

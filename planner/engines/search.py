@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from models.goal import LOWEST_COST, Goal
 from models.starts import Starts
 from planner.engines import interrupts
 from planner.engines.assemble import BOUND_TOLERANCE, Costed, cost_of
@@ -27,8 +28,12 @@ class Search:
     starts: Starts
     limits: Limits
     begun: float = field(default_factory=time.monotonic)
+    goal: Goal = LOWEST_COST
+    """What `cost` is of a plan, and which plans count."""
     schedule: Schedule | None = None
     costed: Costed | None = None
+    cost: float | None = None
+    """Cost of the best plan; of another goal than the lowest cost: what is minimised."""
     engine: str = "exact"
     dual_bound: float | None = None
     pool_level_cost: float | None = None
@@ -36,11 +41,6 @@ class Search:
     interrupted: bool = False
     notes: list[str] = field(default_factory=list)
     trajectory: list[Progress] = field(default_factory=list)
-
-    @property
-    def cost(self) -> float | None:
-        """Cost of the best plan."""
-        return None if self.costed is None else self.costed.cost
 
     @property
     def packing_cost(self) -> float | None:
@@ -74,8 +74,9 @@ class Search:
     def offer(self, schedule: Schedule, engine: str) -> None:
         """Take a schedule if it is the best so far."""
         costed = cost_of(schedule)
-        if self.cost is None or costed.cost < self.cost * (1 - 1e-12):
-            self.schedule, self.costed, self.engine = schedule, costed, engine
+        value = self.goal.value(costed.costs)
+        if value is not None and (self.cost is None or value < self.cost * (1 - 1e-12)):
+            self.schedule, self.costed, self.cost, self.engine = schedule, costed, value, engine
 
     def raise_bound(self, bound: float | None) -> None:
         """Take a dual bound if it is the best so far."""

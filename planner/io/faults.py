@@ -86,13 +86,15 @@ def _split(detail: ErrorDetails, record: type[Entity]) -> tuple[Path, str]:
             is_key = shapes.is_dict(*at)
         elif not step.startswith("~"):
             branch = step
+    if detail["type"].startswith("union_tag") and (at := shapes.field_at(record, path)) is not None:
+        path += (str(shapes.tag_field(*at)),)
     return path, branch
 
 
 def _meant(detail: ErrorDetails, record: type[Entity]) -> str | None:
     """The field that an unknown one seems to stand for."""
     path = _field_path(detail, record)
-    mend = suggest(str(path[-1])[:200], _holder(record, path[:-1]).model_fields)
+    mend = suggest(str(path[-1])[:200], _holder(detail, record, path[:-1]).model_fields)
     return mend.removeprefix("did you mean ")[:-1] if "?" in mend else None
 
 
@@ -115,7 +117,15 @@ def _is_echo(detail: ErrorDetails, details: list[ErrorDetails], record: type[Ent
 
 
 def _value(detail: ErrorDetails) -> str | None:
-    return None if detail["type"] == "missing" or detail["input"] is None else show(detail["input"])
+    value = _input(detail)
+    return None if detail["type"] in ("missing", "union_tag_not_found") or value is None else show(value)
+
+
+def _input(detail: ErrorDetails) -> Any:
+    """What is written; of a union's tag that is not known the tag itself, not the record that it is in."""
+    if detail["type"] == "union_tag_invalid":
+        return detail["input"][detail["ctx"]["discriminator"].strip("'")]
+    return detail["input"]
 
 
 def _words(detail: ErrorDetails, record: type[Entity], path: Path) -> tuple[str, str]:
@@ -124,7 +134,7 @@ def _words(detail: ErrorDetails, record: type[Entity], path: Path) -> tuple[str,
     kind = detail["type"]
     context = detail.get("ctx", {})
     if kind == "extra_forbidden":
-        holder = _holder(record, path[:-1])
+        holder = _holder(detail, record, path[:-1])
         mend = suggest(str(path[-1])[:200], holder.model_fields)
         return (
             f"is not a field of a {holder.__name__}",
@@ -145,9 +155,13 @@ def _words(detail: ErrorDetails, record: type[Entity], path: Path) -> tuple[str,
         meaning = owner.model_fields[name].description
         return "is missing", f"add {name}: {meaning}; e.g. {written(shapes.example_of(owner, name))}"
     if kind == "literal_error" and at is not None:
-        words = shapes.choices(*at)
-        mend = suggest(str(detail["input"])[:200], words)
-        return f"is not {' or '.join(words)}", mend if "?" in mend else f"write {' or '.join(words)}"
+        return _no_such_word(str(detail["input"]), shapes.choices(*at))
+    if kind.startswith("union_tag") and (field := shapes.field_at(record, path[:-1])) is not None:
+        words = tuple(shapes.tagged_records(*field))
+        if kind == "union_tag_not_found" or _input(detail) is None:
+            problem = "is missing" if kind == "union_tag_not_found" else "is empty"
+            return problem, f"add {path[-1]}: {' or '.join(words)}"
+        return _no_such_word(context["tag"], words)
     problem = _PROBLEMS.get(kind, "is not valid")
     if detail["input"] is None and kind.endswith("_type"):
         problem = "is empty"
@@ -155,6 +169,12 @@ def _words(detail: ErrorDetails, record: type[Entity], path: Path) -> tuple[str,
     if kind in limits:
         problem = problem.format(_plain(context[limits[kind]]) if limits[kind] in context else "the limit")
     return problem, _advice(at)
+
+
+def _no_such_word(word: str, words: tuple[str, ...]) -> tuple[str, str]:
+    """The problem of a word that is none of those that are known, and how to mend it."""
+    mend = suggest(word[:200], words)
+    return f"is not {' or '.join(words)}", mend if "?" in mend else f"write {' or '.join(words)}"
 
 
 def _plain(number: float) -> str:
@@ -194,9 +214,13 @@ def _advice(at: tuple[type[Entity], str] | None) -> str:
     return f"write {written(shapes.example_of(record, name))}, say; it is: {meaning}"
 
 
-def _holder(record: type[Entity], path: Path) -> type[Entity]:
+def _holder(detail: ErrorDetails, record: type[Entity], path: Path) -> type[Entity]:
+    """The type of the record at a path."""
     at = shapes.field_at(record, path)
-    inner = shapes.records_in(*at) if at is not None else ()
+    if at is None:
+        return record
+    tagged = shapes.tagged_records(*at)
+    inner = [*(tagged[step] for step in detail["loc"] if step in tagged), *shapes.records_in(*at)]
     return inner[0] if inner else record
 
 

@@ -58,6 +58,7 @@ jobs:
       - {gpu: A100, gpus: 16, duration: 3h30m}
   - id: report
     after: [vision, language]
+    utility: {shape: linear, worth: 40 USD, full_until: 12h, zero_at: 20h}
     modes:
       - {pool: dc1-a100, gpus: 1, duration: 30m}
 """

@@ -47,7 +47,14 @@ _EXAMPLES: dict[str, Any] = {
         {"mb_s": "150 MB/s", "price": "0.31 USD/h"},
         {"mb_s": "300 MB/s", "price": "0.46 USD/h"},
     ],
+    "Storage.tiers": [
+        {"up_to": "600 MB/s", "per_mb_s": "0.001 USD/h/(MB/s)"},
+        {"per_mb_s": "0.0005 USD/h/(MB/s)"},
+    ],
+    "Storage.power": {"factor": "0.0033 USD/h", "exponent": 0.88, "up_to": "10 GB/s"},
     "Storage.billed": "24h",
+    "PowerTariff.exponent": 0.88,
+    "PowerTariff.error": 0.005,
     "Pool.id": "dc1-a100",
     "Pool.site": "dc1",
     "Pool.gpu": "A100",
@@ -113,8 +120,19 @@ _EXAMPLES: dict[str, Any] = {
     "Job.after": ["bert-16"],
     "Job.spot": True,
     "Job.value": [{"by": "12h", "value": "100 USD"}, {"by": "24h", "value": "40 USD"}],
+    "Job.utility": {"shape": "linear", "worth": "100 USD", "full_until": "12h", "zero_at": "24h"},
     "Job.running": {"mode": "2xA100", "pool": "dc1-a100", "places": [{"node": 0, "gpus": [0, 1]}]},
     "ValueStep.by": "2026-01-13T08:00:00+01:00",
+    "LinearUtility.shape": "linear",
+    "LinearUtility.full_until": "2026-01-13T08:00:00+01:00",
+    "LinearUtility.zero_at": "2026-01-14T08:00:00+01:00",
+    "StepUtility.shape": "step",
+    "StepUtility.by": "2026-01-13T08:00:00+01:00",
+    "SigmoidUtility.shape": "sigmoid",
+    "SigmoidUtility.midpoint": "2026-01-13T08:00:00+01:00",
+    "SigmoidUtility.scale": "2h",
+    "FairnessUtility.shape": "finish_time_fairness",
+    "FairnessUtility.fair_time": "8h",
 }
 
 _FORMS = {"currency": "three capitals", "start": "ISO 8601 with zone"}
@@ -194,6 +212,21 @@ def choices(record: type[Entity], name: str) -> tuple[str, ...]:
     return tuple(word for part in _parts(annotation) if get_origin(part) is Literal for word in get_args(part))
 
 
+@cache
+def tag_field(record: type[Entity], name: str) -> str | None:
+    """The field in which the records that a field may hold say which of them they are; None where there is but one."""
+    info = record.model_fields[name]
+    found = (part.discriminator for part in (info, *_parts(info.annotation)) if isinstance(part, FieldInfo))
+    return next((tag for tag in found if isinstance(tag, str)), None)
+
+
+@cache
+def tagged_records(record: type[Entity], name: str) -> dict[str, type[Entity]]:
+    """The records that a field may hold by the word with which they say so; empty where there is but one."""
+    tag = tag_field(record, name)
+    return {} if tag is None else {choices(part, tag)[0]: part for part in records_in(record, name)}
+
+
 def field_at(record: type[Entity], path: tuple[str | int, ...]) -> tuple[type[Entity], str] | None:
     """The record type and the name of the innermost field on a path that begins in `record`."""
     found: tuple[type[Entity], str] | None = None
@@ -235,9 +268,10 @@ def unit_of(record: type[Entity], name: str) -> str:
     if kind == CLOCK:
         return "HH:MM"
     if inner:
-        return f"list of {inner[0].__name__}" if is_list(record, name) else inner[0].__name__
+        names = " or ".join(part.__name__ for part in inner)
+        return f"list of {names}" if is_list(record, name) else names
     if words := choices(record, name):
-        return "one of " + ", ".join(words)
+        return "one of " + ", ".join(words) if len(words) > 1 else words[0]
     if name in _FORMS:
         return _FORMS[name]
     plain = [part for part in _parts(record.model_fields[name].annotation) if part in _NOUNS]

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from models.domain.entities import Dataset, Job, ModeEntry, Pool, Throughput
+from models.domain.entities import Dataset, Job, ModeEntry, Pool, TariffPoint, Throughput
 from models.domain.fields import Entity
 from models.domain.rules import suggest
 from models.errors import Fault, InvalidInput
@@ -27,6 +27,8 @@ TABLES: dict[str, type[Entity]] = {
     "jobs": Job,
     "modes": ModeEntry,
 }
+"""The tables in the folder of an instance."""
+_RECORDS: dict[str, type[Entity]] = TABLES | {"points": TariffPoint}
 _MOST_ROWS = 2_000_000
 _MOST_BAD_ROWS = 200
 _MOST_COLUMNS = 500
@@ -132,13 +134,13 @@ class Column:
 
 def columns_of(section: str) -> list[str]:
     """The names of a table's columns; those of a field that is a record may also be written field.name."""
-    record = TABLES[section]
+    record = _RECORDS[section]
     names = [name for name in record.model_fields if (record, name) != (Job, "modes")]
     return ["job", *names] if section == "modes" else names
 
 
 def _needed(section: str) -> list[str]:
-    return (["job"] if section == "modes" else []) + required_columns(TABLES[section])
+    return (["job"] if section == "modes" else []) + required_columns(_RECORDS[section])
 
 
 def _column(section: str, title: str) -> Column | None:
@@ -146,7 +148,7 @@ def _column(section: str, title: str) -> Column | None:
         return Column(("job",), Job, "id")
     if title.split(".")[0] not in columns_of(section):
         return None
-    holders: tuple[type[Entity], ...] = (TABLES[section],)
+    holders: tuple[type[Entity], ...] = (_RECORDS[section],)
     steps = tuple(title.split("."))
     for step in steps:
         owner = next((holder for holder in holders if step in holder.model_fields), None)
@@ -183,7 +185,7 @@ def _header(table: Table, row: int, titles: list[str]) -> list[Column | None]:
     for name in _needed(table.section):
         if not any(column is not None and column.steps[0] == name for column in columns):
             table.missing.append(name)
-            advice = "the job's id" if name == "job" else describe_field(TABLES[table.section], name)
+            advice = "the job's id" if name == "job" else describe_field(_RECORDS[table.section], name)
             table.fault(row, f"has no column {name}", f"add it: {advice}")
     return columns + [None] * (len(titles) - len(columns))
 
@@ -232,7 +234,7 @@ def table_bytes(section: str, records: list[dict[str, Any]]) -> bytes:
     """A table with the columns that some record fills, and those that every row must have."""
     needed = _needed(section)
     used = [name for name in columns_of(section) if name in needed or any(name in record for record in records)]
-    record_type = TABLES[section]
+    record_type = _RECORDS[section]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(used)

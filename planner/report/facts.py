@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from models.domain import Instance, NodeOn, Plan, Run, Segment
+from models.domain import SERVICE_TERMS, Instance, NodeOn, Plan, Run, Segment
 from models.errors import Fault
 from planner.report.text import Clock
 
@@ -103,6 +103,11 @@ class Facts:
         ordered = sorted(listed, key=lambda pool: pool in (self.cloud_pools or ()))
         return (*ordered, *sorted(used - set(listed)))
 
+    @property
+    def spent(self) -> float:
+        """What a budget is on: all cost terms but tardiness, lost value and rejection."""
+        return math.fsum(amount for term, amount in self.plan.costs.items() if term not in SERVICE_TERMS)
+
     def document(self) -> dict[str, Any]:
         """The plan in short, for machines."""
         plan = self.plan
@@ -117,6 +122,11 @@ class Facts:
             "dual_bound": plan.dual_bound,
             "gap": plan.gap,
             "packing_cost": plan.packing_cost,
+            "objective": plan.objective,
+            "budget": plan.budget,
+            "spent": self.spent,
+            "welfare": plan.welfare,
+            "welfare_bound": plan.welfare_bound,
             "jobs": self.num_jobs,
             "late_jobs": len(self.late),
             "rejected_jobs": len(plan.rejected),

@@ -75,9 +75,25 @@ def jobs_sentence(facts: Facts) -> str:
     return f"{facts.num_jobs:,} ({', '.join(parts)})"
 
 
+def goal_rows(facts: Facts) -> list[tuple[str, str, str]]:
+    """Label, text and style of what a plan for welfare or within a budget comes to."""
+    plan = facts.plan
+    rows = []
+    if plan.welfare is not None:
+        rows.append(("welfare", money(plan.welfare, plan.currency), "bold"))
+    if plan.budget is not None:
+        rows.append(("spent", f"{money(facts.spent, plan.currency)} of {money(plan.budget, plan.currency)}", ""))
+    return rows
+
+
 def gap_sentence(facts: Facts) -> str:
     """What is proven, in words."""
     plan = facts.plan
+    if plan.objective == "welfare":
+        if plan.welfare_bound is None:
+            return "unknown: no upper bound was found"
+        most = money(plan.welfare_bound, plan.currency)
+        return f"{share(plan.gap)}: no plan within the budget is worth more than {most}"
     if plan.dual_bound is None:
         return "unknown: no lower bound was found"
     return f"{share(plan.gap)}: no plan can cost less than {money(plan.dual_bound, plan.currency)}"
@@ -90,6 +106,7 @@ def _headline(facts: Facts, canvas: Canvas, wall_s: float | None, out: str | Non
         ("plan of", plan.instance, "bold"),
         ("status", plan.status, LATE if plan.status == "interrupted" else "green"),
         ("cost", money(plan.cost, plan.currency), "bold"),
+        *goal_rows(facts),
         ("gap", gap_sentence(facts), ""),
         ("engine", f"{plan.engine}{took}, seed {plan.seed}", ""),
         ("jobs", jobs_sentence(facts), ""),

@@ -74,6 +74,11 @@ def certificate_table(facts: Facts, canvas: Canvas) -> Table:
         ("dual bound", "unknown" if plan.dual_bound is None else money(plan.dual_bound, plan.currency)),
         ("gap", share(plan.gap)),
     ]
+    if plan.objective == "welfare" and plan.welfare is not None:
+        bound = "unknown" if plan.welfare_bound is None else money(plan.welfare_bound, plan.currency)
+        rows[2:3] = [("welfare", money(plan.welfare, plan.currency)), ("no more than", bound)]
+    if plan.budget is not None:
+        rows.append(("spent", f"{money(facts.spent, plan.currency)} of {money(plan.budget, plan.currency)}"))
     if plan.packing_cost is not None:
         rows.append(
             (

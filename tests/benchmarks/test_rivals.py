@@ -15,7 +15,7 @@ from models.domain import Instance
 from models.errors import InvalidInput
 from planner.engines.assemble import cost_of
 from planner.generate import generate
-from tests.engines.samples import HOUR, instance_of, mode
+from tests.engines.samples import HOUR, Doc, instance_of, mode
 from tests.oracle import optimum
 from tests.random_instances import FAMILIES, random_instance
 
@@ -55,6 +55,22 @@ def test_every_rival_makes_plans_and_keeps_to_its_limit(name: str, instances: li
             assert outcome.plan.cost == pytest.approx(best, rel=1e-3)
         else:
             assert outcome.dual_bound is None
+
+
+@pytest.mark.parametrize("name", PROVERS)
+@pytest.mark.parametrize(
+    "worth",
+    [
+        {"value": [{"by": 2 * HOUR, "value": 5.5}]},
+        {"utility": {"shape": "linear", "worth": 11.0, "full_until": 2 * HOUR, "zero_at": 4 * HOUR}},
+    ],
+)
+def test_provers_weigh_what_a_job_is_worth(name: str, worth: Doc) -> None:
+    """Owned, done after 3 h: 3 and the 5.5 that are lost; rented, done after 2 h: 8."""
+    instance = instance_of([{"modes": [mode(3), mode(2, 1, "rent")]} | worth])
+    outcome = rival(name)(instance, 5.0, 1, 0)
+    assert outcome.plan is not None, outcome.note
+    assert (outcome.plan.cost, outcome.dual_bound) == (pytest.approx(8.0, rel=1e-3), pytest.approx(8.0, rel=1e-3))
 
 
 @pytest.mark.parametrize("name", ["pressure", "cheapest_cloud", "cpsat"])

@@ -1,4 +1,5 @@
-"""The exact engine finds the optimum that the oracle proves, and no bound of any engine lies above it.
+"""The exact engine finds the optimum that the oracle proves (where there are power laws: but for what their chords may
+miss), and no bound of any engine lies above it.
 
 The oracle is another model in another solver, written from models/README.md alone. Run the slow part in several
 processes with `pytest -n`.
@@ -19,13 +20,13 @@ from models.formulation import build_model
 from models.reductions import reduce_starts
 from models.starts import all_starts
 from planner.engines import exact
-from planner.engines.assemble import Costed
 from planner.engines.base import Limits
 from planner.engines.highs import Compiled
 from planner.engines.search import Search
 from planner.horizon import num_slots_of
 from planner.solve import solve
 from tests.oracle import optimum
+from tests.oracle_reading import chord_error
 from tests.random_instances import FAMILIES, random_instance
 
 NUM_DEFAULT = 25
@@ -58,9 +59,9 @@ def assert_engines_agree(family: str, seed: int) -> None:
         assert reasons
         assert fast is None
         return
-    slack = ROUNDING * max(1.0, best)
-    assert best_found.status == "optimal"
-    assert best_found.cost == pytest.approx(best, rel=RELATIVE, abs=ROUNDING)
+    slack, error = ROUNDING * max(1.0, best), chord_error(instance)
+    assert best_found.status == "optimal" or error > 0
+    assert best_found.cost <= best + error + RELATIVE * best + ROUNDING
     for plan in (best_found,) if fast is None else (best_found, fast):
         assert check(instance, plan).violations == ()
         assert plan.dual_bound is not None
@@ -103,13 +104,15 @@ def test_what_reduced_costs_rule_out_is_in_no_better_plan(family: str, monkeypat
             continue
         starts, pools = all_starts(instance, num_slots_of(instance)), frozenset(range(len(instance.pools)))
         search = Search(starts, Limits(time_limit_s=None, gap=0.0, threads=1))
-        search.costed = Costed({"node_hours": best}, (), (), ())
+        search.cost = best
         reduced = reduce_starts(starts)
         model = build_model(reduced, pools)
         compiled = Compiled(model)
         if exact._relax(search, reduced, model, compiled, pools):
             answer = compiled.solve(time_limit_s=None, gap=0.0, seed=0, threads=1)
-            assert answer.objective == pytest.approx(best, rel=1e-6, abs=1e-6), (family, seed)
+            assert answer.objective is not None
+            assert answer.objective <= best + ROUNDING * max(1.0, best), (family, seed)
+            assert answer.objective >= best - chord_error(instance) - ROUNDING * max(1.0, best), (family, seed)
     assert fixed > 20
 
 

@@ -6,11 +6,23 @@ hour (`samples.document`). What is compared is written as sums of what is paid.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from models.check import check
+from models.starts import all_starts
+from models.storage.tariff import tariff_of
+from planner.engines.base import Limits, Progress
+from planner.engines.fast.engine import Fast
+from planner.engines.search import Search
+from planner.solve import solve
 from tests.engines.samples import (
     HOUR,
+    TO_THE_END,
+    Doc,
     cheapest,
+    instance_of,
     intervals,
     mode,
     pools,
@@ -150,6 +162,68 @@ def test_a_cache_is_paid_once_for_all_its_readers() -> None:
     assert segment(plan, "j0").cached == segment(plan, "j1").cached == 1.0
 
 
+def test_a_slow_cache_leaves_more_to_the_link() -> None:
+    storage = {"tariff": [{"per_mb_s": 0.01}], "cache_capacity": 50.0, "cache_speed": 200.0}
+    half = {"cache_levels": 2, "sites__0__storage": storage}
+    # Half cached a MB takes 0.01 s, of which 0.0025 s at the cache: 0.5 / 0.0075 = 66 2/3 MB/s. 2 + 6 * 2/3.
+    plan = cheapest([READER], 6.0, **half)
+    assert [bought.mb_s for bought in plan.bandwidth] == [pytest.approx(200.0 / 3)]
+    assert segment(plan, "j0").cached == 0.5
+    # At 100 MB/s the cache is no use to a reader at 100 MB/s, 2 + 6, but is to one at half speed: 33 1/3, 4 + 2.
+    storage["cache_speed"] = 100.0
+    assert segment(cheapest([READER], 8.0, **half), "j0").cached == 0.0
+    plan = cheapest([READER | {"speed_levels": [1.0, 0.5]}], 6.0, **half)
+    assert (segment(plan, "j0").cached, segment(plan, "j0").speed) == (0.5, 0.5)
+
+
+def test_tiers_are_paid_one_after_the_other() -> None:
+    tiers = [{"up_to": 100.0, "per_mb_s": 0.01}, {"per_mb_s": 0.001}]
+    # At once 2 + 6 * 1.1; in turn 4 + 6.
+    cheapest([READER] * 2, 8.6, sites__0__storage={"tiers": tiers})
+
+
+POWER = {"factor": 0.1, "exponent": 0.5, "up_to": 1000.0, "error": 0.02}
+"""100 MB/s cost 1 an hour, 1000 MB/s 3.16."""
+
+
+def test_a_power_law_is_paid_and_its_chords_are_proven() -> None:
+    instance = instance_of([READER], sites__0__storage={"power": POWER})
+    tariff = tariff_of(instance.sites[0].storage)
+    missed = 6 * float(tariff.price(100.0) - tariff.envelope(100.0))
+    assert 1e-3 < missed < 6 * 0.02
+    for engine in ("exact", "fast"):
+        told: list[Progress] = []
+        solution = solve(instance, engine, replace(TO_THE_END, on_progress=told.append))
+        plan = solution.plan
+        assert check(instance, plan).violations == ()
+        # 2 + 6 * 1 is paid; proven is at most what is less by what the chord misses, so it is not called optimal.
+        assert plan.costs["bandwidth"] == pytest.approx(6.0)
+        assert plan.cost == pytest.approx(8.0)
+        assert plan.dual_bound is not None
+        assert plan.dual_bound <= 8.0 - missed + 1e-6
+        assert engine == "fast" or plan.dual_bound == pytest.approx(8.0 - missed)
+        assert plan.status == "feasible"
+        assert plan.packing_cost == (pytest.approx(0.0, abs=1e-6) if engine == "exact" else None)
+        assert min(progress.incumbent for progress in told if progress.incumbent is not None) == pytest.approx(8.0)
+
+
+def test_a_power_law_is_exact_at_the_ends_of_its_chords() -> None:
+    plan = cheapest([READER], 8.0, sites__0__storage={"power": POWER | {"up_to": 100.0}})
+    assert plan.packing_cost == pytest.approx(0.0, abs=1e-6)
+
+
+def test_a_search_ends_where_only_chords_keep_it_from_a_proof() -> None:
+    """The gap asked for is not reached, but nothing better can be found or proven: there is one start for each job."""
+    instance = instance_of([READER | {"deadline": 2 * HOUR}] * 2, sites__0__storage={"power": POWER})
+    search = Search(all_starts(instance, 6), Limits(time_limit_s=None, gap=1e-4, threads=1))
+    fast = Fast(search)
+    fast.solve(moves=10**6)
+    assert fast._is_settled()
+    assert not fast._is_stuck()
+    assert not search.is_over()
+    assert search.cost == pytest.approx(2 + 6 * 0.1 * 200**0.5)
+
+
 @pytest.mark.parametrize(
     ("price", "cost", "speed"),
     [
@@ -260,6 +334,29 @@ def test_a_step_of_value_is_weighed(second: float, cost: float, where: str) -> N
     plan = cheapest([{"modes": [mode(3), mode(2, 1, "rent")], "value": steps}], cost)
     assert pools(plan) == {"j0": where}
     assert plan.costs["lost_value"] == pytest.approx(10.0 - second if where == "own" else 0.0)
+
+
+LINEAR: Doc = {"shape": "linear", "full_until": 2 * HOUR, "zero_at": 4 * HOUR}
+STEP: Doc = {"shape": "step", "by": 2 * HOUR}
+SIGMOID: Doc = {"shape": "sigmoid", "midpoint": 3 * HOUR, "scale": 1.0}
+FAIRNESS: Doc = {"shape": "finish_time_fairness", "fair_time": 2 * HOUR}
+
+
+@pytest.mark.parametrize(
+    ("shape", "worth", "lost"),
+    [
+        # Owned, done after 3 h: 3 and what is lost; rented, done after 2 h, all earned: 8.
+        (LINEAR, 9.0, 4.5), (LINEAR, 11.0, 5.5),
+        (STEP, 4.5, 4.5), (STEP, 5.5, 5.5),
+        (SIGMOID, 9.0, 4.5), (SIGMOID, 11.0, 5.5),
+        (FAIRNESS, 13.5, 4.5), (FAIRNESS, 16.5, 5.5),
+    ],
+)  # fmt: skip
+def test_a_utility_is_weighed(shape: Doc, worth: float, lost: float) -> None:
+    job: Doc = {"modes": [mode(3), mode(2, 1, "rent")], "utility": shape | {"worth": worth}}
+    plan = cheapest([job], min(3.0 + lost, 8.0))
+    assert pools(plan) == {"j0": "own" if lost < 5.0 else "rent"}
+    assert plan.costs["lost_value"] == pytest.approx(lost if lost < 5.0 else 0.0, abs=1e-9)
 
 
 def test_rows_that_dominate_each_other_do_not_both_vanish() -> None:

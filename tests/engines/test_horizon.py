@@ -68,6 +68,26 @@ def test_it_reaches_to_the_last_due_date() -> None:
     assert plan.runs[0].segments[0].start_slot in (4, 28)
 
 
+@pytest.mark.parametrize(
+    "worth",
+    [
+        {"value": [{"by": 30 * HOUR, "value": 100.0}]},
+        {"utility": {"shape": "step", "worth": 100.0, "by": 30 * HOUR}},
+        {"utility": {"shape": "linear", "worth": 100.0, "full_until": 30 * HOUR, "zero_at": 31 * HOUR}},
+        {"utility": {"shape": "linear", "worth": 0.5, "full_until": 0.0, "zero_at": 30 * HOUR}},
+        {"utility": {"shape": "sigmoid", "worth": 100.0, "midpoint": 30 * HOUR, "scale": 1.0}},
+        {"utility": {"shape": "finish_time_fairness", "worth": 100.0, "fair_time": 30 * HOUR}},
+    ],
+)
+def test_it_reaches_to_where_a_worth_falls(worth: Doc) -> None:
+    # A job of 2 h may wait for the low price from 22 h to 24 h, long after a list would have run it.
+    price = {"pools__0__price": {"default": 5.0, "windows": [{"since": "16:00", "until": "18:00", "price": 1.0}]}}
+    instance = instance_of([{"modes": [mode(2)]} | worth], horizon="auto", **price)
+    assert num_slots_of(instance) >= 30
+    plan = solve(instance, "exact", TO_THE_END).plan
+    assert plan.runs[0].segments[0].start_slot == 22
+
+
 READER: Doc = {"dataset": "data", "speed_levels": [1.0, 0.1]}
 
 

@@ -11,6 +11,10 @@ from models.check import check
 from models.domain import Plan
 from models.starts import Starts, all_starts
 from planner.engines.assemble import cost_of, plan_of
+from planner.engines.fast.certificate import Certificate
+from planner.engines.fast.construct import orders
+from planner.engines.fast.guide import Guide
+from planner.engines.fast.table import Table
 from planner.engines.policies.listing import ORDERS, best_list_schedule, improve, list_schedule, sequence
 from planner.engines.rounding import round_starts
 from planner.engines.schedule import Schedule
@@ -89,6 +93,21 @@ JOBS: list[Doc] = [
 def test_orders(order: str, expected: list[int]) -> None:
     starts = all_starts(instance_of(JOBS), 6)
     assert sequence(starts, ORDERS[order]) == expected
+
+
+def test_a_fall_of_worth_is_a_due_date() -> None:
+    jobs: list[Doc] = [
+        {"modes": [mode(1)]},
+        {"modes": [mode(1)], "due": 4 * HOUR, "weight": 1.0},
+        {"modes": [mode(1)], "utility": {"shape": "step", "worth": 1.0, "by": 3 * HOUR}},
+        {"modes": [mode(1)], "value": [{"by": 2 * HOUR, "value": 1.0}]},
+        {"modes": [mode(1)], "utility": {"shape": "finish_time_fairness", "worth": 1.0, "fair_time": HOUR}},
+    ]
+    starts = all_starts(instance_of(jobs), 6)
+    assert sequence(starts, ORDERS["due"]) == [4, 3, 2, 1, 0]
+    certificate = Certificate(Table.of(starts))
+    first, *_ = orders(certificate.table, Guide(certificate.pricing, certificate.lowest.prices))
+    assert first == [4, 3, 2, 1, 0]
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -1,8 +1,7 @@
-"""The time grid: prices, windows and tariffs, against plain recounts of what the definition says."""
+"""The time grid: prices and windows, against plain recounts of what the definition says."""
 
 from __future__ import annotations
 
-import math
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -173,57 +172,6 @@ def test_nodes_of_running_jobs_are_on_at_the_start() -> None:
 
 def site_with(**storage: Any) -> Site:
     return Site.model_validate({"id": "s", "kind": "cloud", "storage": storage})
-
-
-@pytest.mark.parametrize(
-    ("mb_s", "price"), [(0.0, 0.0), (50.0, 0.75), (100.0, 1.0), (200.0, 1.5), (450.0, 2.3), (600.0, 2.6)]
-)
-def test_a_price_list_is_linear_between_its_points(mb_s: float, price: float) -> None:
-    """Before the first point goes the line through the first two."""
-    site = site_with(points=[{"mb_s": b, "price": p} for b, p in ((100.0, 1.0), (300.0, 2.0), (600.0, 2.6))])
-    assert len(grid.tariff_pieces(site)) == 2
-    assert grid.bandwidth_cap(site) == 600.0
-    assert grid.tariff_price(site, mb_s) == pytest.approx(price)
-
-
-@CHECKED
-@given(
-    st.lists(st.tuples(st.integers(1, 50), st.integers(1, 20)), min_size=1, max_size=4),
-    st.floats(0.01, 1.0),
-)
-def test_concave_price_lists(steps: list[tuple[int, int]], part: float) -> None:
-    """Slopes that fall from point to point: the least of the lines is the line between the points."""
-    points, mb_s, price = [], 0.0, 1.0 if len(steps) > 1 else 0.0
-    for width, slope in sorted(steps, key=lambda step: -step[1]):
-        mb_s, price = mb_s + width, price + width * slope
-        points.append((mb_s, price))
-    site = site_with(points=[{"mb_s": b, "price": p} for b, p in points])
-    bought = part * mb_s
-    if len(points) == 1:
-        expected = points[0][1] * part
-    else:
-        (b0, p0), (b1, p1) = points[:2]
-        first_line = p0 + (p1 - p0) / (b1 - b0) * (bought - b0)
-        expected = (
-            first_line if bought < b0 else float(np.interp(bought, [b for b, _ in points], [p for _, p in points]))
-        )
-    assert grid.tariff_price(site, bought) == pytest.approx(expected, rel=1e-9)
-    assert grid.bandwidth_cap(site) == mb_s
-
-
-@pytest.mark.parametrize(
-    ("mb_s", "price"), [(0.0, 0.0), (-1.0, 0.0), (1e-9, 1e-11), (50.0, 0.5), (100.0, 1.0), (200.0, 1.5), (1e4, 3.0)]
-)
-def test_a_tariff_is_the_least_of_its_pieces(mb_s: float, price: float) -> None:
-    pieces = [{"per_mb_s": 0.01}, {"fixed": 0.5, "per_mb_s": 0.005}, {"fixed": 3.0}]
-    assert grid.tariff_price(site_with(tariff=pieces), mb_s) == pytest.approx(price, abs=1e-12)
-
-
-def test_bandwidth_without_tariff_is_free() -> None:
-    assert grid.tariff_price(site_with(), 100.0) == 0.0
-    assert grid.bandwidth_cap(site_with()) == math.inf
-    assert grid.bandwidth_cap(site_with(bandwidth_cap=10.0)) == 10.0
-    assert grid.bandwidth_cap(site_with(bandwidth_cap=90.0, points=[{"mb_s": 80.0, "price": 1.0}])) == 80.0
 
 
 def test_billed_hours_are_those_of_the_plan_unless_stated() -> None:

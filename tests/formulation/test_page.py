@@ -22,7 +22,7 @@ from models.formulation import build, build_model, levels
 from tests.formulation.cases import CASES
 
 PAGE = (Path(__file__).parents[2] / "models" / "README.md").read_text(encoding="utf-8")
-FAMILIES = (*build.CONSTRAINTS, build.OBJECTIVE)
+FAMILIES = (*build.CONSTRAINTS, build.OBJECTIVE, build.BUDGET)
 # What stands before [ in an equation and is defined in the equation itself.
 LOCAL = {"taken", "h"}
 WORDS = {"in {0,1}": "binary", "in {0..": "integer", "in [0,": "continuous", ">= 0": "continuous"}

@@ -12,6 +12,7 @@ from planner.horizon import num_slots_of
 from tests.formulation.cases import CASES, HOUR, OPTIMA, between, instance_of, job
 from tests.formulation.solving import assert_at_most, assert_same, every_pool, value
 from tests.oracle import optimum
+from tests.oracle_reading import chord_error
 from tests.random_instances import FAMILIES, random_instance
 
 
@@ -19,6 +20,13 @@ def indexed(instance: Instance) -> float | None:
     """Optimum of the model with indices for all nodes."""
     starts = all_starts(instance, num_slots_of(instance))
     return value(starts, every_pool(starts))
+
+
+def assert_agreed(instance: Instance) -> None:
+    """The optimum is the oracle's, but for what the chords of power laws miss."""
+    found, best = indexed(instance), optimum(instance)
+    assert_at_most(found, best)
+    assert_at_most(best, None if found is None else found + chord_error(instance))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -30,8 +38,7 @@ def test_the_oracle_agrees_on_the_cases(name: str) -> None:
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_oracle_agrees(family: str, seed: int) -> None:
-    instance = random_instance(family, random.Random(400 + seed), "tiny")
-    assert_same(indexed(instance), optimum(instance))
+    assert_agreed(random_instance(family, random.Random(400 + seed), "tiny"))
 
 
 @pytest.mark.slow
@@ -39,8 +46,7 @@ def test_the_oracle_agrees(family: str, seed: int) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_oracle_agrees_on_many(family: str, block: int) -> None:
     for seed in range(4000 + 30 * block, 4030 + 30 * block):
-        instance = random_instance(family, random.Random(seed), "tiny")
-        assert_same(indexed(instance), optimum(instance))
+        assert_agreed(random_instance(family, random.Random(seed), "tiny"))
 
 
 def phases() -> Instance:

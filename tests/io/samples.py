@@ -60,11 +60,14 @@ sites:
       bandwidth_cap: 0.55 GB/s
       cache_capacity: 3TB
       cache_price: 0.0001 EUR/GB/h
+      cache_speed: 640.3 MB/s
       billed: 12h
   - id: 'yes'
     kind: cloud
     energy_price: [0.1, 0.2, 0.3, 0.1, 0.2, 0.3]
     storage: {tariff: [{fixed: 1 EUR/h, per_mb_s: 0.001}, {fixed: 2}], cache_capacity: 1TB}
+  - {id: tiered, kind: cloud, storage: {tiers: [{up_to: 1.2 GB/s, per_mb_s: 0.002}, {per_mb_s: 0.0011 EUR/h/(MB/s)}]}}
+  - {id: by power, kind: cloud, storage: {power: {factor: 0.0033 EUR/h, exponent: 0.88, up_to: 9 GB/s, error: 0.02}}}
 pools:
   - {id: '007', site: dc, gpu: A100, gpus_per_node: 8, nodes: 3, price: 4.1, gpu_memory: 80GiB,
      cpu_cores: 64, ram: 1TB, gpu_power: 350W, boot_time: 90s, slices_per_gpu: 4, nodes_on: 2,
@@ -104,11 +107,15 @@ jobs:
     value: [{by: 1h, value: 10}, {by: 90m, value: 3.3 EUR}]
   - {id: 'ünï;códe', dataset: '=1+1', model: 'm, "quoted"', samples: 12345678, sample_size: 0.1MB,
      after: ['-']}
-  - {id: '"', modes: [{pool: 'a;b', gpus: 1, duration: 10m}], after: ['-', 'ünï;códe']}
-  - {id: '[', modes: [{pool: 'a;b', gpus: 1, duration: 10m}], after: ['"']}
-  - {id: z, modes: [{pool: '007', gpus: 1, duration: 10m}], after: ['[']}
+  - {id: '"', modes: [{pool: 'a;b', gpus: 1, duration: 10m}], after: ['-', 'ünï;códe'],
+     utility: {shape: linear, worth: 12.34 EUR, full_until: '2026-03-28T23:30:00.25-03:30', zero_at: 90m}}
+  - {id: '[', modes: [{pool: 'a;b', gpus: 1, duration: 10m}], after: ['"'],
+     utility: {shape: step, worth: 0.1, by: 6999.123457}}
+  - {id: z, modes: [{pool: '007', gpus: 1, duration: 10m}], after: ['['],
+     utility: {shape: sigmoid, worth: 5 EUR, midpoint: -1h, scale: 61.7m}}
   - id: running
     modes: [{id: r, gpu: A100, gpus: 16, duration: 1h}]
+    utility: {shape: finish_time_fairness, worth: 7, fair_time: 1h30m}
     running:
       mode: r
       pool: '007'

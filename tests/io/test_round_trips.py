@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from models.domain import Instance
+from models.domain import Instance, StepUtility
 from models.errors import InvalidInput
 from planner.io.instances import folder_files, instance_of_yaml, read_instance, write_instance
 from tests.io.samples import VALID, rich_instance
@@ -44,8 +44,11 @@ def test_the_rich_instance_has_every_field() -> None:
         instance.throughputs,
         instance.network,
     ):
-        left = set.intersection(*(unused(record) for record in records))
-        assert left <= {"tariff"}
+        assert not set.intersection(*(unused(record) for record in records))
+    storages = [site.storage for site in instance.sites]
+    assert not set.intersection(*(unused(storage) for storage in storages))
+    assert not set.intersection(*(unused(tier) for storage in storages for tier in storage.tiers))
+    assert not set.intersection(*(unused(storage.power) for storage in storages if storage.power is not None))
 
 
 def test_the_rich_instance(tmp_path: Path) -> None:
@@ -93,8 +96,13 @@ def test_any_quantity_comes_back_to_the_last_bit(tmp_path: Path, data: st.DataOb
         "sites": [
             {"id": "s", "kind": "cloud", "energy_price": some(NUMBERS),
              "storage": {"cache_price": some(NUMBERS), "cache_capacity": some(NUMBERS),
-                         "billed": some(POSITIVE),
+                         "cache_speed": some(POSITIVE), "billed": some(POSITIVE),
                          "tariff": [{"fixed": some(NUMBERS), "per_mb_s": some(NUMBERS)}]}},
+            {"id": "t", "kind": "cloud", "storage": {"billed": some(POSITIVE), "tiers": [
+                {"up_to": some(POSITIVE), "per_mb_s": 1e9}, {"per_mb_s": some(NUMBERS)}]}},
+            {"id": "u", "kind": "cloud", "storage": {"billed": some(POSITIVE), "power": {
+                "factor": some(NUMBERS), "exponent": some(st.floats(0, 1)), "up_to": some(POSITIVE),
+                "error": some(st.floats(1e-3, 0.5))}}},
         ],
         "pools": [
             {"id": "p", "site": "s", "gpu": "g", "gpus_per_node": 8, "nodes": 2, "price": some(NUMBERS),
@@ -169,6 +177,23 @@ def test_a_table_may_stand_in_the_head_and_columns_in_any_order(tmp_path: Path) 
     assert (b.after, b.modes[0].duration, b.spot) == (("a",), 3600.0, False)
     assert (c.after, [mode.gpus for mode in c.modes]) == (("a", "b"), [1, 4])
     assert [pool.id for pool in instance.pools] == ["p1", "p2"]
+    (tmp_path / "out").mkdir()
+    check_round_trips(instance, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("columns", "cells"),
+    [
+        ("utility", '"{""shape"": ""step"", ""worth"": ""3 USD"", ""by"": ""6h""}"'),
+        ("utility.shape,utility.worth,utility.by,utility.zero_at", "step,3 USD,6h,"),
+    ],
+)
+def test_a_utility_is_a_cell_or_has_columns(tmp_path: Path, columns: str, cells: str) -> None:
+    (tmp_path / "instance.yaml").write_text(VALID.split("datasets:")[0])
+    (tmp_path / "jobs.csv").write_text(f"id,{columns}\na,{cells}\n")
+    (tmp_path / "modes.csv").write_text("job,gpu,gpus,duration\na,A100,1,1h\n")
+    instance = read_instance(tmp_path)
+    assert instance.jobs[0].utility == StepUtility(shape="step", worth=3.0, by=6 * 3600.0)
     (tmp_path / "out").mkdir()
     check_round_trips(instance, tmp_path / "out")
 

@@ -63,6 +63,9 @@ def test_valid_files_obey_the_schema(validator: Any, text: str) -> None:
         (("pools", 0, "nodes"), -1), (("pools", 0, "price"), -1), (("pools", 0, "market"), "auction"),
         (("jobs", 0, "modes", 0, "share"), 2), (("jobs", 0, "modes", 0, "slowdown"), 0.5), (("sites",), []),
         (("jobs", 0, "wieght"), 1), (("jobs", 0, "speed_levels"), []),
+        (("jobs", 0, "utility"), {"shape": "stair", "worth": 1, "by": "3h"}),
+        (("jobs", 0, "utility"), {"shape": "step", "worth": 1, "zero_at": "3h"}),
+        (("jobs", 0, "utility"), {"shape": "sigmoid", "worth": 1, "midpoint": "3h", "scale": 0}),
     ],
 )  # fmt: skip
 def test_an_editor_sees_what_the_program_would_refuse(validator: Any, path: tuple[Any, ...], value: Any) -> None:

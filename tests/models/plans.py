@@ -200,6 +200,58 @@ def reading() -> Case:
     return Case(instance, plan)
 
 
+def serving() -> Case:
+    """Caches that serve each reader slowly, one of which is no use to a reader; tariffs by tiers and by a power law."""
+    instance = make_instance(
+        slot="1h",
+        horizon="10h",
+        cache_levels=2,
+        sites=[
+            {"id": "lab", "kind": "on_prem", "storage": {
+                "tiers": [{"up_to": 100, "per_mb_s": 0.01}, {"up_to": 400, "per_mb_s": 0.006}],
+                "cache_capacity": 100, "cache_price": 0.001, "cache_speed": 200}},
+            {"id": "sky", "kind": "cloud", "storage": {
+                "power": {"factor": 0.1, "exponent": 0.5, "up_to": 900},
+                "cache_capacity": 100, "cache_price": 0.002, "cache_speed": 300}},
+        ],
+        pools=[
+            {"id": "p", "site": "lab", "gpu": "P100", "gpus_per_node": 4, "nodes": 1, "price": 1},
+            {"id": "q", "site": "sky", "gpu": "Q100", "gpus_per_node": 2, "nodes": 1, "price": 3},
+        ],
+        datasets=[{"id": "images", "size": 100, "home": "lab"}],
+        network=[{"source": "lab", "target": "sky", "price": 0.01, "bandwidth": 100}],
+        jobs=[
+            {"id": "slow", "dataset": "images",
+             "modes": [{"gpu": "P100", "gpus": 1, "duration": "2h", "read_rate": 100}]},
+            {"id": "fast", "dataset": "images",
+             "modes": [{"gpu": "P100", "gpus": 1, "duration": "2h", "read_rate": 200}]},
+            {"id": "far", "dataset": "images",
+             "modes": [{"gpu": "Q100", "gpus": 1, "duration": "2h", "read_rate": 150}]},
+        ],
+    )  # fmt: skip
+    # Half cached, slow takes 50 / (1 - 50/200) = 66 2/3 of the link; fast, which is no slower than the cache, takes all
+    # of its 200: in two tiers 1 + 166 2/3 * 0.006 = 2 an hour for 10 h. far takes 75 / (1 - 75/300) = 100, which cost
+    # 0.1 * 100^0.5 = 1 an hour. Cache: 50 GB * 0.001 * 10 h and 50 GB * 0.002 * 10 h. Transfer at 0.01: 50 GB cached,
+    # half of 1080 GB read.
+    plan = make_plan(
+        instance,
+        {"node_hours": 2.0, "rental": 6.0, "bandwidth": 20.0 + 10.0, "cache": 0.5 + 1.0, "transfer": 0.5 + 5.4},
+        num_slots=10,
+        runs=(
+            run(instance, "slow", "1xP100", "p", (0, 2), {0: [0]}, cached=0.5),
+            run(instance, "fast", "1xP100", "p", (0, 2), {0: [1]}),
+            run(instance, "far", "1xQ100", "q", (0, 2), {0: [0]}, cached=0.5),
+        ),
+        nodes_on=(on(instance, "p", 0, (0, 2), 2.0), on(instance, "q", 0, (0, 2), 6.0)),
+        cached=(
+            {"site": "lab", "dataset": "images", "fraction": 0.5},
+            {"site": "sky", "dataset": "images", "fraction": 0.5},
+        ),
+        bandwidth=({"site": "lab", "mb_s": 200.0 + 200.0 / 3.0}, {"site": "sky", "mb_s": 100.0}),
+    )  # fmt: skip
+    return Case(instance, plan)
+
+
 def running() -> Case:
     """Running jobs that stay, move, and stay on spot nodes without the word spot; interruptions."""
     instance = make_instance(
@@ -284,6 +336,43 @@ def order() -> Case:
     return Case(instance, plan)
 
 
+def worths() -> Case:
+    """A utility of each shape, and one of a job that is rejected, which loses none of it."""
+    mode: dict[str, Any] = {"gpu": "P100", "gpus": 1, "duration": "1h"}
+    instance = make_instance(
+        slot="1h",
+        horizon="6h",
+        sites=[{"id": "lab", "kind": "on_prem"}],
+        pools=[{"id": "p", "site": "lab", "gpu": "P100", "gpus_per_node": 1, "nodes": 2, "price": 1}],
+        jobs=[
+            {"id": "falls", "modes": [mode],
+             "utility": {"shape": "linear", "worth": 8, "full_until": "2h", "zero_at": "6h"}},
+            {"id": "drops", "modes": [mode], "utility": {"shape": "step", "worth": 7, "by": "3h"}},
+            {"id": "bends", "modes": [mode],
+             "utility": {"shape": "sigmoid", "worth": 6, "midpoint": "4h", "scale": "1h"}},
+            {"id": "shares", "release": "1h", "modes": [mode],
+             "utility": {"shape": "finish_time_fairness", "worth": 9, "fair_time": "3h"}},
+            {"id": "waives", "reject_cost": 3, "modes": [mode],
+             "utility": {"shape": "step", "worth": 100, "by": "3h"}},
+        ],
+    )  # fmt: skip
+    # Complete at 3 h, a quarter lost; at 4 h, all; at 4 h, half; at 5 h, after 4 h instead of 3, a quarter.
+    plan = make_plan(
+        instance,
+        {"node_hours": 4.0, "lost_value": 2.0 + 7.0 + 3.0 + 2.25, "rejection": 3.0},
+        num_slots=6,
+        runs=(
+            run(instance, "falls", "1xP100", "p", (2, 3), {0: [0]}),
+            run(instance, "drops", "1xP100", "p", (3, 4), {0: [0]}),
+            run(instance, "bends", "1xP100", "p", (3, 4), {1: [0]}),
+            run(instance, "shares", "1xP100", "p", (4, 5), {0: [0]}),
+        ),
+        rejected=("waives",),
+        nodes_on=(on(instance, "p", 0, (2, 5), 3.0), on(instance, "p", 1, (3, 4), 1.0)),
+    )
+    return Case(instance, plan)
+
+
 def listed() -> Case:
     """Modes from throughputs; a price list that goes on beyond the horizon; free bandwidth."""
     instance = make_instance(
@@ -363,4 +452,6 @@ def empty() -> Case:
     return Case(instance, make_plan(instance, {}, num_slots=0, status="optimal", dual_bound=0.0, gap=0.0))
 
 
-CASES = {case.__name__: case() for case in (shares, gang, reading, running, order, listed, choices, empty)}
+CASES = {
+    case.__name__: case() for case in (shares, gang, reading, serving, running, order, worths, listed, choices, empty)
+}

@@ -17,8 +17,11 @@ import models.check
 from models.check import RULES, Report, check
 from models.check.facts import Facts, read
 from models.check.money import price_hours, tariff
+from models.check.storage import bandwidth_cap
 from models.domain import COST_TERMS, Instance, Plan, Site
 from tests.models.plans import CASES, START, make_instance, make_plan, on, run
+from tests.models.test_check_goals import FALSE_CLAIMS
+from tests.models.worths import WORTHS, instance_worth
 
 Change = dict[str, Any]
 """New values by path, such as runs.0.segments.0.pool; a function is given the old value."""
@@ -84,6 +87,16 @@ def test_a_valid_plan_passes(name: str) -> None:
     assert report.costs == pytest.approx(case.plan.costs, rel=1e-12)
 
 
+@pytest.mark.parametrize("name", WORTHS)
+def test_lost_value_is_that_by_hand(name: str) -> None:
+    worth, by_hour = WORTHS[name]
+    instance = instance_worth(worth)
+    for edge, left in by_hour.items():
+        made = run(instance, "j0", "own1", "own", (edge - 1, edge), {0: [0]})
+        report = check(instance, make_plan(instance, {}, num_slots=12, runs=(made,)))
+        assert report.costs["lost_value"] == pytest.approx((8.0 if worth else 0.0) - left, rel=1e-12, abs=1e-12), edge
+
+
 S = "runs.0.segments.0"
 # (case, what is changed, every kind that must be reported and no other)
 CORRUPTIONS: list[tuple[str, Change, set[str]]] = [
@@ -146,6 +159,8 @@ CORRUPTIONS: list[tuple[str, Change, set[str]]] = [
     ("listed", {"nodes_on.0.end": "2026-01-12T22:00:01+01:00"}, {"instant"}),
     ("gang", {"runs.0.tardiness_h": 0.9}, {"tardiness-claim"}),
     ("gang", {"runs.1.tardiness_h": 1.0}, {"tardiness-claim"}),
+    ("worths", moved("worths", 1, 2, 3), {"gpu-overused", "term-cost", "total-cost"}),
+    ("worths", {"rejected": [], "costs.rejection": 0.0, "cost": 18.25}, {"job-missing"}),
     # Running jobs
     ("running", {f"{S}.kept": False}, {"kept-flag"}),
     ("running", {"runs.1.segments.0.kept": True}, {"kept-flag"}),
@@ -205,6 +220,16 @@ CORRUPTIONS: list[tuple[str, Change, set[str]]] = [
     ("reading", {"bandwidth.1.mb_s": 301.0}, {"bandwidth-cap", "term-cost", "total-cost"}),
     ("reading", {"runs.3.segments.0.cached": 0.0, "bandwidth.1.mb_s": 140.0},
      {"link-short", "term-cost", "total-cost"}),
+    # What would do if caches served at any speed: 50 + 200 at the lab, 75 in the sky.
+    ("serving", {"bandwidth.0.mb_s": 250.0, "costs.bandwidth": 29.0, "cost": 44.4}, {"bandwidth-short"}),
+    ("serving", {"bandwidth.1.mb_s": 75.0}, {"bandwidth-short", "term-cost", "total-cost"}),
+    ("serving", {"runs.1.segments.0.cached": 0.5}, {"cache-speed"}),
+    ("serving", {"runs.2.segments.0.cached": 0.0},
+     {"bandwidth-short", "link-short", "term-cost", "total-cost"}),
+    ("serving", {"bandwidth.0.mb_s": 401.0}, {"bandwidth-cap", "term-cost", "total-cost"}),
+    ("serving", {"bandwidth.1.mb_s": 901.0}, {"bandwidth-cap", "term-cost", "total-cost"}),
+    # The power law less a part that its chords may miss.
+    ("serving", {"costs.bandwidth": 29.95, "cost": 45.35}, {"term-cost", "total-cost"}),
     # Money and certificate
     ("gang", {"nodes_on.0.cost": 42.0}, {"node-cost"}),
     ("gang", {"costs.energy": 0.41}, {"term-cost"}),
@@ -234,7 +259,7 @@ def test_a_corrupt_plan_is_caught(name: str, changes: Change, expected: set[str]
 
 def test_every_kind_in_the_code_is_tested() -> None:
     tested = set().union(*(expected for _, _, expected in CORRUPTIONS))
-    assert set(_kinds_in_code()) == tested
+    assert set(_kinds_in_code()) == tested | {kind for _, kind in FALSE_CLAIMS}
 
 
 def _kinds_in_code() -> Iterator[str]:
@@ -251,7 +276,7 @@ def _kinds_in_code() -> Iterator[str]:
 
 # What a plan may say otherwise without becoming wrong: labels, measured things, and what is paid for unused.
 FREE = ("format", "instance", "engine", "seed", "versions", "packing_cost")
-HARMLESS = {("order", "num_slots"), ("empty", "num_slots"), ("listed", "bandwidth.0.mb_s"),
+HARMLESS = {("order", "num_slots"), ("empty", "num_slots"), ("empty", "budget"), ("listed", "bandwidth.0.mb_s"),
             *(("choices", f"bandwidth.{k}.mb_s") for k in range(3))}  # fmt: skip
 
 
@@ -512,6 +537,9 @@ def test_a_list_of_prices_goes_on_with_its_last() -> None:
 
 PIECES = {"tariff": [{"fixed": 1, "per_mb_s": 0.1}, {"fixed": 6, "per_mb_s": 0}]}
 ONE_POINT = {"points": [{"mb_s": 100, "price": 3}]}
+TIERS = {"tiers": [{"up_to": 100, "per_mb_s": 0.01}, {"up_to": 300, "per_mb_s": 0.005}, {"per_mb_s": 0.001}]}
+CAPPED_TIERS = {"tiers": [{"up_to": 100, "per_mb_s": 0.01}, {"up_to": 200, "per_mb_s": 0.005}]}
+POWER = {"power": {"factor": 0.25, "exponent": 0.5, "up_to": 900}}
 POINTS = {"points": [{"mb_s": 100, "price": 3}, {"mb_s": 200, "price": 5}, {"mb_s": 400, "price": 6}]}
 
 
@@ -526,11 +554,28 @@ POINTS = {"points": [{"mb_s": 100, "price": 3}, {"mb_s": 200, "price": 5}, {"mb_
         (POINTS, 50.0, 2.0),
         (POINTS, 200.0, 5.0),
         (POINTS, 300.0, 5.5),
+        (TIERS, 0.0, 0.0),
+        (TIERS, 50.0, 0.5),
+        (TIERS, 200.0, 1.5),
+        (TIERS, 1000.0, 2.7),
+        (CAPPED_TIERS, 150.0, 1.25),
+        (POWER, 0.0, 0.0),
+        (POWER, 4.0, 0.5),
+        (POWER, 400.0, 5.0),
     ],
 )
-def test_the_tariff_is_read_from_pieces_or_points(storage: dict[str, Any], mb_s: float, expected: float) -> None:
+def test_the_tariff_is_read_however_it_is_written(storage: dict[str, Any], mb_s: float, expected: float) -> None:
     site = Site.model_validate({"id": "s", "kind": "cloud", "storage": {**storage, "billed": "1h"}})
     assert tariff(site, mb_s) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("changes", "most"),
+    [({}, math.inf), ({"bandwidth_cap": 300}, 300.0), (POINTS, 400.0), (POINTS | {"bandwidth_cap": 300}, 300.0),
+     (TIERS, math.inf), (CAPPED_TIERS, 200.0), (CAPPED_TIERS | {"bandwidth_cap": 300}, 200.0), (POWER, 900.0)],
+)  # fmt: skip
+def test_the_most_that_is_sold_is_the_least_of_what_the_tariff_says(changes: dict[str, Any], most: float) -> None:
+    assert bandwidth_cap(Site.model_validate({"id": "s", "kind": "cloud", "storage": changes})) == most
 
 
 def test_every_rule_says_what_it_holds() -> None:

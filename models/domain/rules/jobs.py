@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from models.domain.entities import Job, ModeEntry
+from models.domain.entities import Job, LinearUtility, ModeEntry
 from models.domain.modes import entries_of, entry_name
 from models.domain.rules.draft import Draft
 from models.errors import Fault
@@ -15,7 +15,7 @@ _MOST_SLOTS_OF_A_MODE = 1e9
 
 
 def times_are_in_order(draft: Draft) -> Iterator[Fault]:
-    """Due dates and deadlines come after the release; a weight has a due date; worth falls with time."""
+    """Due dates and deadlines come after the release; a weight has a due date; worth, given once, falls with time."""
     for i, job in draft.jobs.items():
         at = ("jobs", i)
         for name in ("due", "deadline"):
@@ -42,6 +42,15 @@ def times_are_in_order(draft: Draft) -> Iterator[Fault]:
                     None,
                     "sort the steps by time; worth must not rise",
                 )
+        if job.utility is not None and job.value:
+            yield Fault("gives its worth twice", (*at, "utility"), None, "keep value or utility")
+        if isinstance(job.utility, LinearUtility) and job.utility.zero_at <= job.utility.full_until:
+            yield Fault(
+                f"is not after full_until at {draft.when(job.utility.full_until)}",
+                (*at, "utility", "zero_at"),
+                draft.when(job.utility.zero_at),
+                "correct one of them; a worth that is lost at once has the shape step",
+            )
 
 
 def modes_are_sound(draft: Draft) -> Iterator[Fault]:

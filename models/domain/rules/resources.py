@@ -117,10 +117,15 @@ def storage_is_sound(draft: Draft) -> Iterator[Fault]:
     """A tariff is concave and does not fall, given in one way; what is paid for has a time it is paid for."""
     for i, site in draft.sites.items():
         at, storage = ("sites", i, "storage"), site.storage
-        if storage.tariff and storage.points:
-            yield Fault("gives the tariff twice", (*at, "points"), None, "keep tariff or points")
+        given = [name for name in ("tariff", "points", "tiers", "power") if getattr(storage, name)]
+        if len(given) > 1:
+            keep = " or ".join([", ".join(given[:-1]), given[-1]])
+            yield Fault("gives the tariff twice", (*at, given[1]), None, f"keep {keep}")
         yield from _points_are_concave(storage.points, at)
+        yield from _tiers_are_concave(storage.tiers, at)
         is_paid = any(p.fixed or p.per_mb_s for p in storage.tariff) or any(p.price for p in storage.points)
+        is_paid = is_paid or any(tier.per_mb_s for tier in storage.tiers)
+        is_paid = is_paid or (storage.power is not None and storage.power.factor > 0)
         is_paid = is_paid or (storage.cache_price > 0 and storage.cache_capacity > 0)
         if is_paid and storage.billed is None and draft.horizon == "auto":
             yield Fault(
@@ -171,3 +176,26 @@ def _points_are_concave(points: tuple[Any, ...], at: tuple[str | int, ...]) -> I
                 f"at most {last_price + slope * (point.mb_s - last_mb_s):g}",
             )  # fmt: skip
         slope, last_mb_s, last_price = next_slope, point.mb_s, point.price
+
+
+def _tiers_are_concave(tiers: tuple[Any, ...], at: tuple[str | int, ...]) -> Iterator[Fault]:
+    slope, end = math.inf, 0.0
+    for k, tier in enumerate(tiers):
+        here = (*at, "tiers", k)
+        if tier.up_to is None and k < len(tiers) - 1:
+            yield Fault("is missing: only the last tier has no end", (*here, "up_to"), None, "add up_to")
+            return
+        if tier.up_to is not None and tier.up_to <= end:
+            yield Fault(
+                "is no more than the end of the tier before",
+                (*here, "up_to"),
+                f"{tier.up_to:g} MB/s",
+                "sort the tiers by up_to",
+            )
+            return
+        if tier.per_mb_s > slope * (1 + TOLERANCE) + 1e-15:
+            yield Fault(
+                "makes the tariff not concave: a MB/s here costs more than in the tier before",
+                (*here, "per_mb_s"), f"{tier.per_mb_s:g} after {slope:g} per MB/s", f"at most {slope:g}",
+            )  # fmt: skip
+        slope, end = tier.per_mb_s, end if tier.up_to is None else tier.up_to

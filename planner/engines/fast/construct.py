@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
+from models.utilities import times_that_count
 from planner.engines.fast.guide import Guide
 from planner.engines.fast.occupancy import Occupancy, Snapshot
 from planner.engines.fast.table import Table
@@ -25,8 +26,7 @@ def orders(table: Table, guide: Guide) -> list[list[int]]:
     for j, job in enumerate(jobs):
         mine = slice(int(table.jobs.row_start[j]), int(table.jobs.row_start[j + 1]))
         shortest = int(rows.duration[mine].min(initial=1 << 30))
-        ends = [time for time in (job.due, job.deadline) if time is not None]
-        due.append(min(ends, default=math.inf))
+        due.append(min(times_that_count(job), default=math.inf))
         slack.append(due[-1] - job.release - shortest * slot)
         size.append(float((rows.width[mine] * rows.duration[mine]).min(initial=1 << 30)))
     every = range(table.num_jobs)

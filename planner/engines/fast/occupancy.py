@@ -1,4 +1,4 @@
-"""What runs on which node in which slot, with the exact cost kept up to date: the state of the fast search.
+"""What runs on which node in which slot, with its cost kept up to date: the state of the fast search.
 
 Each method is one call into compiled code. Where several jobs change, give them to one call.
 """
@@ -63,7 +63,8 @@ class Occupancy:
 
     @property
     def cost(self) -> float:
-        """Cost of the plan, rejected jobs included; jobs that must run and do not (`missing`) are not in it."""
+        """Cost of the plan, rejected jobs included; jobs that must run and do not (`missing`) are not in it. Power laws
+        are reckoned by their chords, so the plan may cost up to `Table.storage.chord_error` more."""
         return float(self.state.money[TOTAL])
 
     @property

@@ -13,7 +13,7 @@ ROUNDING = 1 + 1e-9
 
 @kernel
 def bandwidth_cost(f: Facts, site: int, peak: float) -> float:
-    """P(B) for the billed hours."""
+    """P(B) for the billed hours, or what the chords of a power law make of it."""
     tariff = f.tariffs[site]
     if peak <= 0 or tariff["piece"] == tariff["end_piece"]:
         return 0.0

@@ -21,6 +21,7 @@ from models import grid
 from models.domain.instance import Instance
 from models.precedence import topological_order
 from models.starts import Starts
+from models.storage.tariff import tariff_of
 
 UNLIMITED = 2**40
 
@@ -115,7 +116,10 @@ class Storage(NamedTuple):
 
     piece_start: np.ndarray
     alpha: np.ndarray
+    """Of each line of a tariff; a power law is known by its chords."""
     beta: np.ndarray
+    chord_error: float
+    """Money by which all tariffs together may cost more than their lines at most: 0 but for power laws."""
     hours: np.ndarray
     cap: np.ndarray
     cache_capacity: np.ndarray
@@ -320,7 +324,7 @@ def _offsets(lists: list[list[int]]) -> np.ndarray:
 
 
 def _storage(instance: Instance, num_slots: int) -> Storage:
-    pieces = [grid.tariff_pieces(site) for site in instance.sites]
+    tariffs = [tariff_of(site.storage) for site in instance.sites]
     levels = np.arange(instance.cache_levels + 1) / instance.cache_levels
     cost = np.zeros((len(instance.sites), len(instance.datasets), len(levels)))
     size = np.zeros_like(cost)
@@ -331,13 +335,14 @@ def _storage(instance: Instance, num_slots: int) -> Storage:
             size[s, d] = dataset.size * levels
             each_gb = site.storage.cache_price * hours[s] + (link.price if link is not None else 0.0)
             cost[s, d] = size[s, d] * each_gb
-    flat = [piece for group in pieces for piece in group]
+    lines = [line for tariff in tariffs for line in tariff.lines]
     return Storage(
-        piece_start=np.cumsum([0, *map(len, pieces)]).astype(np.int32),
-        alpha=np.array([alpha for alpha, _ in flat], dtype=float),
-        beta=np.array([beta for _, beta in flat], dtype=float),
+        piece_start=np.cumsum([0, *(len(tariff.lines) for tariff in tariffs)]).astype(np.int32),
+        alpha=np.array([alpha for alpha, _ in lines], dtype=float),
+        beta=np.array([beta for _, beta in lines], dtype=float),
+        chord_error=float(sum(tariff.chord_error * h for tariff, h in zip(tariffs, hours.tolist(), strict=True))),
         hours=hours,
-        cap=np.array([grid.bandwidth_cap(site) for site in instance.sites]),
+        cap=np.array([tariff.cap for tariff in tariffs]),
         cache_capacity=np.array([site.storage.cache_capacity for site in instance.sites]),
         cache_cost=cost,
         cache_size=size,

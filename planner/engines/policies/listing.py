@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from models.precedence import precedence_graph
 from models.starts import Starts
+from models.utilities import times_that_count
 from planner.engines import interrupts
 from planner.engines.assemble import cost_of
 from planner.engines.schedule import Schedule
@@ -34,9 +35,8 @@ def _size(starts: Starts, r: int) -> float:
 
 
 def by_due_date(starts: Starts, j: int) -> float:
-    """Earliest due date or deadline first (EDF)."""
-    job = starts.instance.jobs[j]
-    return min((time for time in (job.due, job.deadline) if time is not None), default=float("inf"))
+    """Earliest due date, deadline or fall of its worth first (EDF)."""
+    return min(times_that_count(starts.instance.jobs[j]), default=float("inf"))
 
 
 def by_slack(starts: Starts, j: int) -> float:

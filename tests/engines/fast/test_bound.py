@@ -10,10 +10,10 @@ import pytest
 
 from models.domain import Instance
 from models.formulation import build_model
-from models.grid import tariff_price
 from models.reductions import reduce_starts
 from models.rentals import NodeRules, cheapest_intervals
 from models.starts import all_starts
+from models.storage.tariff import tariff_of
 from planner.engines.base import Limits
 from planner.engines.fallback import has_impossible_job
 from planner.engines.fast.bound import _best_intervals
@@ -188,7 +188,7 @@ def test_stretches_are_the_tariff() -> None:
             assert table is not None
             stretches = stretches_of(table, s, 500.0)
             for mb_s in np.linspace(0.0, 500.0, 101):
-                price = tariff_price(site, float(mb_s)) * table.storage.hours[s]
+                price = float(tariff_of(site.storage).envelope(mb_s)) * table.storage.hours[s]
                 there = [c for c in stretches if c.low - 1e-9 <= mb_s <= c.high + 1e-9]
                 assert min(c.fixed + c.slope * mb_s for c in there) == pytest.approx(price, rel=1e-9, abs=1e-9)
                 checked += 1

@@ -43,9 +43,14 @@ def set_random_prices(occupancy: Occupancy, draw: random.Random) -> tuple[Pricin
 
 
 def total(schedule: Schedule) -> float:
-    """The cost by the rules of plans; jobs that must run and do not cost nothing."""
-    costs = {name: value for name, value in cost_of(schedule).costs.items() if name != "rejection"}
-    jobs = enumerate(schedule.instance.jobs)
+    """The cost by the rules of plans, but for power laws, which are reckoned by their chords; jobs that must run and do
+    not cost nothing."""
+    costed, instance = cost_of(schedule), schedule.instance
+    costs = {name: value for name, value in costed.costs.items() if name not in ("rejection", "bandwidth")}
+    for bought in costed.bandwidth:
+        storage = schedule.storage[instance.site_index[bought.site]]
+        costs[bought.site] = float(storage.tariff.envelope(bought.mb_s)) * storage.hours
+    jobs = enumerate(instance.jobs)
     return math.fsum([*costs.values(), *(job.reject_cost or 0.0 for j, job in jobs if j not in schedule.chosen)])
 
 

@@ -1,0 +1,81 @@
+"""`planner frontier`: what every budget brings."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated, Any
+
+import typer
+
+from planner.cli import output
+from planner.cli.exits import Exit
+from planner.cli.failures import failures
+from planner.cli.options import AsJson, InstancePath, Seed, examples
+from planner.cli.plan import Engine, Objective, parse_budget, parse_gap, parse_time_limit
+from planner.cli.progress import live
+
+EPILOG = examples(
+    "planner frontier instances/quickstart.yaml --time-limit 60",
+    "planner frontier tonight.yaml --objective welfare --points 12",
+    "planner frontier tonight.yaml --budgets 1000,1500,2000 --json",
+)
+
+
+def frontier(
+    instance: InstancePath,
+    objective: Annotated[
+        Objective, typer.Option(help="What a budget is spent for: the lowest total cost, or the highest welfare.")
+    ] = Objective.COST,
+    points: Annotated[
+        int, typer.Option(min=1, max=1000, metavar="N", help="Budgets, evenly from the cheapest plan to no limit.")
+    ] = 8,
+    budgets: Annotated[
+        str | None,
+        typer.Option(metavar="MONEY,..", help="These budgets instead.", show_default=False),
+    ] = None,
+    engine: Annotated[Engine, typer.Option(help="The engine that plans at each price.")] = Engine.FAST,
+    time_limit: Annotated[str, typer.Option(metavar="TIME", help="Time for all of it: 60, 90s or 10m.")] = "60",
+    gap: Annotated[str, typer.Option(metavar="GAP", help="Proven gap at which each solve stops.")] = "0.001",
+    seed: Seed = 0,
+    threads: Annotated[int, typer.Option(min=1, max=1024, metavar="N", help="Threads to use.")] = 2,
+    as_json: AsJson = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress; only the table.")] = False,
+) -> None:
+    """Show the frontier of what is spent against cost and tardiness, or welfare, over budgets; each with its proof."""
+    limits: dict[str, Any] = {
+        "time_limit_s": parse_time_limit(time_limit),
+        "gap": parse_gap(gap),
+        "seed": seed,
+        "threads": threads,
+    }
+    with failures(as_json):
+        from planner.io.instances import read_instance
+
+        problem = read_instance(instance)
+        asked = None
+        if budgets is not None:
+            asked = sorted(parse_budget(text, problem.currency) or 0.0 for text in budgets.split(","))
+        with live(problem.currency, quiet) as on_progress:
+            from planner.engines.base import Limits
+            from planner.frontier import Frontier, rows_of
+
+            made = Frontier(problem, objective.value, engine.value, Limits(**limits, on_progress=on_progress))
+            evenly = made.sweep(points)
+        rows = rows_of(made, asked or evenly)
+        if as_json:
+            output.document(
+                {
+                    "instance": problem.name,
+                    "currency": problem.currency,
+                    "objective": objective.value,
+                    "least_spent": made.least_spent,
+                    "solves": len(made.points),
+                    "rows": [dataclasses.asdict(row) for row in rows],
+                }
+            )
+        else:
+            from planner.report.frontier import page
+
+            output.show(page(problem.name, problem.currency, objective.value, rows, output.canvas()))
+        if made.interrupted:
+            raise typer.Exit(Exit.INTERRUPTED)

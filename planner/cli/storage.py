@@ -1,0 +1,78 @@
+"""`planner storage`: what to cache and how much bandwidth to buy for jobs at given GPU counts."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from planner.cli import output
+from planner.cli.failures import failures
+from planner.cli.options import AsJson, InstancePath, examples
+
+EPILOG = examples(
+    "planner storage instances/quickstart.yaml",
+    "planner storage tonight.yaml --modes fastest",
+    "planner storage tonight.yaml --plan plans/tonight --whole",
+    "planner storage tonight.yaml --json",
+)
+
+
+class Modes(StrEnum):
+    """Rules that give each job a mode."""
+
+    CHEAPEST = "cheapest"
+    FASTEST = "fastest"
+    SMALLEST = "smallest"
+
+
+def storage(
+    instance: InstancePath,
+    modes: Annotated[
+        Modes, typer.Option(help="The mode of each job: its cheapest, its fastest, or that with the fewest GPUs.")
+    ] = Modes.CHEAPEST,
+    plan: Annotated[
+        Path | None,
+        typer.Option(metavar="PLAN", help="Take the modes from a plan instead.", show_default=False),
+    ] = None,
+    whole: Annotated[bool, typer.Option("--whole", help="Cache datasets wholly or not at all.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show which datasets to cache and how much bandwidth to buy, so that no job waits for data, at the lowest cost.
+
+    Jobs run in one mode each, all at once, at full speed; costs are those of an hour. Beside the optimum stand the
+    usual rules, the cost of every number of datasets cached, and what a GB of cache and a MB/s more would save.
+    """
+    with failures(as_json):
+        from planner.io.instances import read_instance
+        from planner.io.plans import read_plan
+        from planner.modes import modes_by, modes_in
+        from planner.storage import study
+
+        problem = read_instance(instance)
+        chosen = modes_by(problem, modes.value) if plan is None else modes_in(problem, read_plan(plan))
+        sites = study(problem, chosen, whole=whole)
+        names = [job.id for job, mode in zip(problem.jobs, chosen, strict=True) if mode is None]
+        if as_json:
+            output.document(
+                {
+                    "instance": problem.name,
+                    "currency": problem.currency,
+                    "modes": modes.value if plan is None else "plan",
+                    "whole": whole,
+                    "jobs_left_out": names,
+                    "sites": [site.document() for site in sites],
+                }
+            )
+            return
+        from planner.report.storage import page
+        from planner.report.text import count
+
+        told = f"{count(len(problem.jobs) - len(names), 'job')} in the " + (
+            f"{modes.value} mode" if plan is None else "modes of the plan"
+        )
+        if names:
+            told += f", {count(len(names), 'job')} left out"
+        output.show(page(problem.name, problem.currency, told, sites, output.canvas()))

@@ -1,0 +1,46 @@
+"""The frontier on a page: for each budget what is spent, what it brings, and what is proven of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from planner.frontier import Row
+from planner.report.canvas import Canvas
+from planner.report.tables import table
+from planner.report.text import number, share
+
+BAR = 30
+
+
+def page(instance: str, currency: str, objective: str, rows: Sequence[Row], canvas: Canvas) -> Iterator[RenderableType]:
+    """What `planner frontier` prints: a table with a bar for each budget."""
+    yield Text.assemble(
+        ("frontier of  ", "dim"), (canvas.name(instance), "bold"), f", objective {objective}, {currency}"
+    )
+    yield Text("")
+    worth = objective == "welfare"
+    what = ("welfare", "no more than") if worth else ("cost", "no less than")
+    columns = (">budget", ">spent", ">tardiness", ">rejected", *(f">{name}" for name in what), ">gap", what[0])
+    made = table("What a budget brings", columns, canvas)
+    most = max((row.value for row in rows if row.value is not None), default=0.0)
+    for row in rows:
+        if row.value is None:
+            note = "below the cheapest plan" if row.is_infeasible else "no plan found"
+            made.add_row(number(row.budget), "-", "", "", "", "", "", Text(note, style="dim"))
+            continue
+        length = round(BAR * row.value / most) if most > 0 and math.isfinite(row.value) else 0
+        made.add_row(
+            number(row.budget),
+            number(row.spent or 0.0),
+            f"{row.tardiness_h:,.1f} h",
+            str(row.rejected),
+            number(row.value),
+            "unknown" if row.bound is None else number(row.bound),
+            share(row.gap),
+            Text(canvas.pick("█", "#") * length, style="cyan"),
+        )
+    yield made

@@ -1,0 +1,112 @@
+"""A study of an instance's storage: each site's optimum, what more of it would save, and the usual rules beside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from models.domain import Instance
+from models.domain.modes import Mode
+from models.storage.baselines import BASELINES, baseline
+from models.storage.cba import Allocation, Curve, Marginal, Optimum, allocate, curve, marginal_values
+from models.storage.demand import Demand, demands
+
+
+@dataclass(frozen=True, eq=False)
+class SiteStudy:
+    """What is best at one site, and what else could be done. Money is per hour."""
+
+    demand: Demand
+    optimum: Optimum
+    marginal: Marginal
+    curve: Curve
+    baselines: dict[str, Allocation | None]
+    billed_h: float | None
+    """Hours for which it is paid; None where the instance leaves the horizon open."""
+
+    @property
+    def best(self) -> Allocation:
+        """The optimum's allocation."""
+        return self.optimum.allocation
+
+    def document(self) -> dict[str, Any]:
+        """The study as JSON."""
+        problem, best = self.demand.problem, self.best
+        datasets = [
+            {
+                "dataset": name,
+                "size_gb": float(problem.sizes[d]),
+                "readers": list(self.demand.readers[d]),
+                "read_mb_s": float(problem.demand[d]),
+                "mb_s_per_gb": float(problem.demand[d] / problem.sizes[d]),
+                "cached": float(best.cached[d]),
+            }
+            for d, name in enumerate(self.demand.datasets)
+        ]
+        lines = zip(
+            ["", *(self.demand.datasets[d] for d in problem.order)],
+            *(values.tolist() for values in (self.curve.cached_gb, self.curve.bandwidth_mb_s)),
+            *(values.tolist() for values in (self.curve.cost, self.curve.is_allowed)),
+            strict=True,
+        )
+        return {
+            "site": self.demand.site,
+            "datasets": datasets,
+            **_allocation(best),
+            "cost": None if self.billed_h is None else best.cost * self.billed_h,
+            "billed_h": self.billed_h,
+            "bound_per_hour": self.optimum.bound,
+            "is_proven": self.optimum.is_proven,
+            "marginal": {
+                "cache_gb": self.marginal.cache_gb,
+                "bandwidth_mb_s": self.marginal.bandwidth_mb_s,
+                "price_of_mb_s": self.marginal.price_of_mb_s,
+            },
+            "curve": [
+                dict(zip(("dataset", "cached_gb", "bandwidth_mb_s", "cost_per_hour", "is_allowed"), line, strict=True))
+                for line in lines
+            ],
+            "baselines": [
+                {"name": name, **({"cost_per_hour": None} if other is None else _allocation(other))}
+                for name, other in self.baselines.items()
+            ],
+        }
+
+
+def _allocation(allocation: Allocation) -> dict[str, Any]:
+    return {
+        "cached_gb": allocation.cached_gb,
+        "bandwidth_mb_s": allocation.bandwidth_mb_s,
+        "cache_cost_per_hour": allocation.cache_cost,
+        "bandwidth_cost_per_hour": allocation.bandwidth_cost,
+        "cost_per_hour": allocation.cost,
+    }
+
+
+def study(instance: Instance, modes: Sequence[Mode | None], *, whole: bool = False) -> list[SiteStudy]:
+    """Every site at which something is read, if each job runs in its mode, all at once, without waiting for data.
+
+    Raises Infeasible where the bandwidth that a site sells, and its cache, do not suffice for that.
+    """
+    found = []
+    for demand in demands(instance, modes):
+        best = allocate(demand.problem, whole=whole)
+        found.append(
+            SiteStudy(
+                demand,
+                best,
+                marginal_values(demand.problem, best, whole=whole),
+                curve(demand.problem),
+                {name: baseline(demand.problem, name) for name in BASELINES},
+                _billed_h(instance, demand.site),
+            )
+        )
+    return found
+
+
+def _billed_h(instance: Instance, site: str) -> float | None:
+    billed = instance.sites[instance.site_index[site]].storage.billed
+    if billed is None and instance.horizon == "auto":
+        return None
+    return float(instance.horizon if billed is None else billed) / 3600.0

@@ -1,0 +1,64 @@
+"""`planner plan` with a budget or for welfare, and `planner frontier`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run, write_document
+from tests.test_frontier import two_jobs
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Two jobs on a node that is owned and one that is rented."""
+    return write_document(tmp_path / "two.json", two_jobs().model_dump(mode="json", exclude_none=True))
+
+
+def test_welfare_within_a_budget(run: Run, file: Path, tmp_path: Path) -> None:
+    """Both in time take the rented node, for 4; with less than that one of them waits, and its worth is lost."""
+    ample = json.loads(run("plan", file, "--objective", "welfare", "--budget", "6", "--json").stdout)
+    assert (ample["welfare"], ample["welfare_bound"]) == (pytest.approx(17.0), pytest.approx(17.0, abs=0.01))
+    assert ample["status"] == "optimal"
+    assert run("plan", file, "--objective", "welfare", "--budget", "3.5 USD", "--out", tmp_path / "plan").exit_code == 0
+    shown = run("show", tmp_path / "plan").stdout
+    assert "10.00 USD" in shown
+    assert "of 3.50 USD" in shown
+    assert run("check", file, tmp_path / "plan").exit_code == 0
+
+
+def test_cost_within_a_budget(run: Run, file: Path) -> None:
+    result = run("plan", file, "--budget", "3.5")
+    assert result.exit_code == 0
+    assert "spent       2.00 USD of 3.50 USD" in result.stdout
+    assert "cost        17.00 USD" in result.stdout
+
+
+def test_a_budget_below_the_cheapest_plan(run: Run, file: Path) -> None:
+    result = run("plan", file, "--budget", "1.5", "--json")
+    assert result.exit_code == 4
+    assert "2 USD is enough instead of 1.5" in result.stdout
+
+
+@pytest.mark.parametrize("budget", ["-1", "much", "5 EUR", "nan"])
+def test_what_is_no_budget(run: Run, file: Path, budget: str) -> None:
+    result = run("plan", file, "--budget", budget)
+    assert result.exit_code == 2
+    assert "--budget" in result.stderr
+
+
+def test_no_worth_no_welfare(run: Run, instance_file: Path) -> None:
+    result = run("plan", instance_file, "--objective", "welfare")
+    assert result.exit_code == 3
+    assert "give jobs a value or a utility" in result.stderr
+
+
+def test_the_frontier(run: Run, file: Path) -> None:
+    arguments = ("frontier", file, "--objective", "welfare", "--budgets", "1,2,5,6", "--time-limit", "20")
+    page = run(*arguments).stdout
+    assert "below the cheapest plan" in page
+    rows = json.loads(run(*arguments, "--json").stdout)["rows"]
+    assert [row["is_infeasible"] for row in rows] == [True, False, False, False]
+    assert [row["value"] for row in rows] == [None, 10.0, 17.0, 17.0]

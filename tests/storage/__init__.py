@@ -1,0 +1,1 @@
+"""Tariffs, and what to cache and to buy."""
