@@ -8,6 +8,7 @@ its chord. On each stretch by itself nothing is lost, and the least of the bound
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -27,6 +28,24 @@ class Stretch:
     high: float
     fixed: float
     slope: float
+    parts: tuple[Stretch, ...] = ()
+    """The stretches below whose price this line lies, where it is a chord; none where it is the price."""
+
+    def at(self, mb_s: float) -> float:
+        """The price of so much bandwidth."""
+        return self.fixed + self.slope * mb_s
+
+    @property
+    def missed(self) -> float:
+        """How far the chord is below the price at most: at an end of a part, as the price is concave."""
+        ends = [(part, mb_s) for part in self.parts for mb_s in (part.low, part.high)]
+        return max((part.at(mb_s) - self.at(mb_s) for part, mb_s in ends), default=0.0)
+
+    def halves(self) -> tuple[Stretch, Stretch]:
+        """The stretch in two, at the edge where the chord is farthest from the price."""
+        gaps = [part.at(part.high) - self.at(part.high) for part in self.parts[:-1]]
+        k = 1 + int(np.argmax(gaps))
+        return chord(self.parts[:k]), chord(self.parts[k:])
 
     def least(self, price: float) -> float:
         """The least of the cost of bandwidth less what it earns at a price for a MB/s."""
@@ -85,6 +104,14 @@ class Branch:
         """The branch for each choice of one more dataset."""
         return [replace(self, fixed={**self.fixed, k: c}) for c in range(number)]
 
+    def narrowed(self, least: float) -> list[Branch]:
+        """The branch in two, where the chord of a site is farthest from its price; none where no chord misses more than
+        `least`."""
+        s = max(self.stretches, key=lambda s: self.stretches[s].missed, default=-1)
+        if s < 0 or self.stretches[s].missed <= least:
+            return []
+        return [replace(self, stretches={**self.stretches, s: half}) for half in self.stretches[s].halves()]
+
     def parts(self, split: Split, table: Table) -> list[Branch]:
         """The two parts of a split."""
         windows = self.windows or Windows.of(table)
@@ -117,17 +144,19 @@ def stretches_of(table: Table, s: int, most: float) -> list[Stretch]:
     return found
 
 
-def chord(stretches: list[Stretch]) -> Stretch:
-    """The line from nothing to the most: no dearer than the tariff anywhere, and all that one branch can know."""
-    last = stretches[-1]
-    if last.high <= 0:
+def chord(stretches: Sequence[Stretch]) -> Stretch:
+    """The line from the price at the beginning of some stretches to that at their end: no dearer anywhere between, as
+    the price is concave."""
+    first, last = stretches[0], stretches[-1]
+    if len(stretches) == 1 or last.high <= first.low:
         return last
-    return Stretch(0.0, last.high, 0.0, (last.fixed + last.slope * last.high) / last.high)
+    slope = (last.at(last.high) - first.at(first.low)) / (last.high - first.low)
+    return Stretch(first.low, last.high, first.at(first.low) - slope * first.low, slope, tuple(stretches))
 
 
 def branches_of(table: Table, limits: Limits) -> list[Branch]:
-    """All combinations of the sites' stretches; where they are too many, the sites with the least at stake keep their
-    chord."""
+    """All combinations of the sites' stretches; where they are too many, the sites with the least at stake begin with
+    their chord, which is parted where the bound hangs on it."""
     by_site = {
         limit.owner: stretches_of(table, limit.owner, limit.capacity)
         for limit in limits.limits

@@ -72,13 +72,15 @@ class Prover:
         return True
 
     def _split(self, centre: Centre) -> bool:
-        """Caches first: few choices, and all readers of a dataset hang on each."""
+        """Tariffs and caches first: few choices, and all readers hang on each."""
         certificate = self.certificate
         if self.search.cost is not None:
             certificate.close(self.search.cost)
         if len(certificate.centres) > MOST_BRANCHES:
             return False
-        return certificate.split(centre) or (self.size <= BRANCH_LP and certificate.part(centre))
+        if certificate.narrow(centre) or certificate.split(centre):
+            return True
+        return self.size <= BRANCH_LP and certificate.part(centre)
 
     def _cut(self, centre: Centre) -> bool:
         """Rows on the number of nodes, for a branch that leaves all starts; slack ones go at the end."""
