@@ -296,11 +296,17 @@ class Frontier:
         money = self.instance.currency
         smallest = min((point.spent for point in self.points), default=None)
         proven = "no plan keeps to it" if least is None else f"no plan spends less than {least:.10g}"
-        amount = "a larger one" if smallest is None else f"{smallest:.10g} {money} is enough"
+        amount = "a larger one" if smallest is None else f"{_rounded_up(smallest):.10g} {money} is enough"
         return Infeasible(
             f"the budget of {budget:.10g} {money} is below the cheapest plan: {proven}",
             [Clash("budget", f"{amount} instead of {budget:.10g}", way="a larger budget")],
         )
+
+
+def _rounded_up(money: float) -> float:
+    """An amount with ten digits that is no less, but for rounding: what is told as enough must be."""
+    shown = float(f"{money:.10g}")
+    return shown if shown >= money * (1 - 1e-12) else float(f"{money * (1 + 1e-9):.10g}")
 
 
 def solve_for(instance: Instance, goal: Goal, engine: str = "auto", limits: Limits | None = None) -> Solution:

@@ -49,7 +49,7 @@ def datasets_are_cached(model: Model) -> None:
 
 
 def bandwidth_is_bought(model: Model) -> None:
-    """What is read at a site at once, on one piece of its tariff."""
+    """What is read at a site at once, on one piece of its tariff; the pieces of a power law are chords, below it."""
     for s, site in enumerate(model.instance.sites):
         rows = [r for r, row in enumerate(model.starts.rows) if row.site == s and row.link_rate > 0]
         if not rows:

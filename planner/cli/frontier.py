@@ -54,7 +54,7 @@ def frontier(
         problem = read_instance(instance)
         asked = None
         if budgets is not None:
-            asked = sorted(parse_budget(text, problem.currency) or 0.0 for text in budgets.split(","))
+            asked = sorted(parse_budget(text, problem.currency, "--budgets") or 0.0 for text in budgets.split(","))
         with live(problem.currency, quiet) as on_progress:
             from planner.engines.base import Limits
             from planner.frontier import Frontier, rows_of

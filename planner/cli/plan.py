@@ -49,7 +49,7 @@ class Objective(StrEnum):
     WELFARE = "welfare"
 
 
-def parse_budget(text: str | None, currency: str) -> float | None:
+def parse_budget(text: str | None, currency: str, option: str = "--budget") -> float | None:
     """An amount of money; a bare number is in the instance's currency."""
     from models import units
 
@@ -58,9 +58,9 @@ def parse_budget(text: str | None, currency: str) -> float | None:
     try:
         value = units.parse(text, units.MONEY, currency)
     except ValueError as fault:
-        raise typer.BadParameter(f"'{text}' {fault}", param_hint="--budget") from None
+        raise typer.BadParameter(f"'{text}' {fault}", param_hint=option) from None
     if value < 0:
-        raise typer.BadParameter(f"'{text}' is negative; write 5000", param_hint="--budget")
+        raise typer.BadParameter(f"'{text}' is negative; write 5000", param_hint=option)
     return value
 
 

@@ -14,8 +14,10 @@ from models.check import check
 from models.check.report import OPTIMAL_GAP
 from models.domain import Instance, Plan
 from models.errors import Infeasible, NoPlan
+from models.formulation import build_model
 from models.starts import all_starts
 from planner.engines.base import Limits, Progress, Solution
+from planner.engines.exact import _are_plans
 from planner.engines.highs import Answer, Compiled
 from planner.engines.search import Search
 from planner.io.plans import plan_bytes
@@ -258,6 +260,22 @@ def test_a_bound_that_was_shown_is_not_taken_back() -> None:
     for bound in (1.0, 1.5, 1.2):
         search.report("HiGHS", 2.0, bound)
     assert [progress.dual_bound for progress in search.trajectory] == [1.0, 1.5, 1.5]
+
+
+@pytest.mark.parametrize(
+    ("storage", "expected"),
+    [
+        ({"tariff": [{"per_mb_s": 0.01}]}, True),
+        ({"power": {"factor": 0.1, "exponent": 1.0, "up_to": 400.0}}, True),
+        ({"power": {"factor": 0.1, "exponent": 0.5, "up_to": 400.0}}, False),
+    ],
+)
+def test_what_a_plan_costs_by_chords_is_not_shown_as_its_cost(storage: Doc, expected: bool) -> None:
+    """With an index for every node the incumbents of HiGHS are plans, and cost what it says but for power laws."""
+    starts = all_starts(instance_of([TWO_HOURS], sites__0__storage=storage), 6)
+    pools = frozenset(range(len(starts.instance.pools)))
+    assert _are_plans(build_model(starts, pools), starts, pools) == expected
+    assert not _are_plans(build_model(starts), starts, frozenset())
 
 
 def test_what_only_counts_nodes_is_not_shown_as_a_plan(monkeypatch: pytest.MonkeyPatch) -> None:
