@@ -118,7 +118,7 @@ class Compiled:
         _must(highs.passModel(self.lp), "the model")
         if start is not None and not relaxed:
             self._pass_start(highs, start)
-        answer = self._run(highs, on_progress, relaxed, time_limit_s)
+        answer = self._run(highs, on_progress, relaxed, time_limit_s, is_started=start is not None)
         if self._is_sound(highs, answer):
             return answer
         if start is None:
@@ -138,8 +138,11 @@ class Compiled:
         """
         if answer.objective is None:
             return True
-        reported = highs.getInfo().objective_function_value
-        expected = answer.objective * self.scale
+        return self._agrees(highs.getInfo().objective_function_value, answer.objective)
+
+    def _agrees(self, reported: float, objective: float) -> bool:
+        """Whether an objective that HiGHS reports is that of a solution."""
+        expected = objective * self.scale
         return bool(abs(reported - expected) <= OBJECTIVE_TOLERANCE * max(1.0, abs(expected)))
 
     def _money(self, value: float) -> float | None:
@@ -164,13 +167,24 @@ class Compiled:
         highs.setSolution(len(known), index, values)
 
     def _run(
-        self, highs: Any, on_progress: Callable[..., None] | None, relaxed: bool, time_limit_s: float | None
+        self,
+        highs: Any,
+        on_progress: Callable[..., None] | None,
+        relaxed: bool,
+        time_limit_s: float | None,
+        is_started: bool,
     ) -> Answer:
         live: dict[str, float] = {}
         best: list[np.ndarray] = []
 
         def follow(event: Any) -> None:
             live.update(incumbent=event.data_out.mip_primal_bound, bound=event.data_out.mip_dual_bound)
+
+        def is_believed() -> bool:
+            """Whether the objective of HiGHS is that of its best solution: see `_is_sound`."""
+            if not is_started or not best:
+                return not is_started
+            return self._agrees(live["incumbent"], float(self.costs @ best[0]) + self.offset)
 
         def improve(event: Any) -> None:
             best[:] = [np.array(event.data_out.mip_solution, dtype=float)]
@@ -186,7 +200,8 @@ class Compiled:
             try:
                 done, _ = highs.wait(0.1)
                 if on_progress is not None and live:
-                    on_progress(self._money(live["incumbent"]), self._money(live["bound"]))
+                    shown = (self._money(live["incumbent"]), self._money(live["bound"]))
+                    on_progress(*(shown if is_believed() else (None, None)))
                 if done:
                     break
                 if interrupts.asked():

@@ -148,6 +148,18 @@ def test_progress_is_finite_and_on_the_right_side() -> None:
     assert any(incumbent is not None for incumbent, _ in told)
 
 
+def test_what_is_not_believed_of_a_started_solve_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Objective and bound that are off by a lost offset would be taken for a proof."""
+    model = planted()[0]
+    start = {id(variable): 1.0 for variable in model.x.values()}
+    for is_sound, is_shown in ((True, True), (False, False)):
+        told: list[tuple[float | None, float | None]] = []
+        monkeypatch.setattr(Compiled, "_agrees", lambda *_, sound=is_sound: sound)
+        solved(model, start=start, time_limit_s=0.5, on_progress=lambda *progress, told=told: told.append(progress))
+        assert told
+        assert any(bound is not None for _, bound in told) is is_shown
+
+
 # --- what is handed over ---------------------------------------------------------------------------------
 
 
