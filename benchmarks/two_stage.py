@@ -35,7 +35,7 @@ from planner.modes import modes_by
 from planner.solve import solve
 
 FAMILIES = ("mixed", "contended", "busy")
-LOADS = (0.5, 0.8, 1.1)
+LOADS = (0.5, 0.8, 1.0)
 JOBS, NODES = 20, 14
 
 
