@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from models.goal import LOWEST_COST, Goal
@@ -59,6 +60,11 @@ class Search:
         """Whether the time limit has passed."""
         left = self.left_s()
         return left is not None and left <= 0
+
+    def has_spent(self, part: float) -> Callable[[], bool]:
+        """Whether so much of the time limit is over, to be asked again and again; never without a limit."""
+        limit = self.limits.time_limit_s
+        return lambda: limit is not None and (self.left_s() or 0.0) < (1 - part) * limit
 
     def is_proven(self, at_most: float = 1.0) -> bool:
         """Whether the gap asked for is reached, and this one too."""

@@ -81,8 +81,9 @@ class Fast:
         self.next_dive = 0
         self.shares = Shares()
 
-    def solve(self, moves: int | None = None) -> None:
-        """A first bound and plan; then proof and search by turns, for so many moves or as long as the limits allow."""
+    def solve(self, moves: int | None = None, until: Callable[[], bool] = lambda: False) -> None:
+        """A first bound and plan; then proof and search by turns, for so many moves, until something holds, or as long
+        as the limits allow."""
         search = self.search
         if not len(self.table.rows.job):
             solve_by_list(search)
@@ -97,7 +98,7 @@ class Fast:
             if search.schedule is None:
                 return
             self._become(search.schedule)
-        self.improve(moves)
+        self.improve(moves, until)
 
     def _note_bound(self, phase: str) -> None:
         assert self.certificate is not None
@@ -119,15 +120,10 @@ class Fast:
 
     def _first_plan(self) -> None:
         """Any plan at all, before anything that takes long."""
-        best = best_construction(self.occupancy, self._guide(), self._has_spent(0.3))
+        best = best_construction(self.occupancy, self._guide(), self.search.has_spent(0.3))
         if best is not None:
             self.occupancy.restore(best)
             self._offer("construct")
-
-    def _has_spent(self, part: float) -> Callable[[], bool]:
-        """Whether so much of the time limit is over."""
-        limit = self.search.limits.time_limit_s
-        return lambda: limit is not None and (self.search.left_s() or 0.0) < (1 - part) * limit
 
     def _follow(self) -> None:
         """Go on under the prices of the branch with the lowest bound, from its LP rounded where that is better."""
@@ -137,7 +133,7 @@ class Fast:
         before = self.occupancy.snapshot()
         best = before
         if self.guided <= (FEW_TIMES if self.table.num_jobs <= MANY_JOBS else 1):
-            found = best_construction(self.occupancy, guide, self._has_spent(0.5))
+            found = best_construction(self.occupancy, guide, self.search.has_spent(0.5))
             if found is not None and found.cost < best.cost:
                 best = found
         if weights and round_weights(self.occupancy, guide, weights):
@@ -222,8 +218,9 @@ class Fast:
             found.append((Bandwidth(), 0.3))
         return found
 
-    def improve(self, moves: int | None = None) -> None:
-        """Proof and search by turns: so many moves, or as long as the limits allow, or `MOVES_PER_JOB`."""
+    def improve(self, moves: int | None = None, until: Callable[[], bool] = lambda: False) -> None:
+        """Proof and search by turns: so many moves, until something holds, or as long as the limits allow, or
+        `MOVES_PER_JOB`."""
         search, limits = self.search, self.search.limits
         if moves is None:
             moves = limits.work
@@ -234,7 +231,7 @@ class Fast:
         loop: Improve | None = None
         try:
             while (last is None or self.moves < last) and not (
-                search.is_over() or self._is_stuck() or self._is_settled()
+                search.is_over() or self._is_stuck() or self._is_settled() or until()
             ):
                 self._prove()
                 if search.is_over():
