@@ -19,10 +19,10 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
 
 from benchmarks.common import RESULTS, made_by, write_whole
 from benchmarks.sets import Case
+from models import grid
 from models.domain import Instance, ModeEntry, Plan
 from models.domain.modes import modes_of
 from models.errors import Infeasible, NoPlan
@@ -39,18 +39,12 @@ LOADS = (0.5, 0.8, 1.0)
 JOBS, NODES = 20, 14
 
 
-def with_fields(instance: Instance, **changes: Any) -> Instance:
-    """The instance with other fields; not validated again, as it is a part of one that is valid."""
-    fields = {name: getattr(instance, name) for name in type(instance).model_fields}
-    return Instance.model_construct(**(fields | changes))
-
-
 def without_storage(instance: Instance) -> Instance:
     """Reading is free: no tariff, no limits, no prices of links."""
     dry = {"tariff": (), "points": (), "tiers": (), "power": None, "bandwidth_cap": None, "cache_capacity": 0.0}
     sites = tuple(s.model_copy(update={"storage": s.storage.model_copy(update=dry)}) for s in instance.sites)
     network = tuple(link.model_copy(update={"price": 0.0, "bandwidth": None}) for link in instance.network)
-    return with_fields(instance, sites=sites, network=network)
+    return instance.altered(sites=sites, network=network)
 
 
 def with_runs_of(instance: Instance, plan: Plan) -> Instance:
@@ -78,7 +72,7 @@ def with_runs_of(instance: Instance, plan: Plan) -> Instance:
         times = {"release": segment.start_slot * plan.slot_s, "deadline": segment.end_slot * plan.slot_s}
         only = {"modes": (entry,), "model": None, "samples": None, "sample_size": None, "speed_levels": (1.0,)}
         jobs.append(job.model_copy(update=times | only))
-    return with_fields(instance, jobs=tuple(jobs), horizon=plan.num_slots * plan.slot_s)
+    return instance.altered(jobs=tuple(jobs), horizon=plan.num_slots * plan.slot_s)
 
 
 def schedule_first(instance: Instance, limits: Limits) -> float | None:
@@ -98,22 +92,18 @@ def storage_first(instance: Instance, limits: Limits) -> float | None:
             bought[demand.site] = allocate(demand.problem, whole=True).allocation
         except Infeasible:
             return None
-    sites, sunk = [], 0.0
+    sites, sunk, num_slots = [], 0.0, num_slots_of(instance)
     for site in instance.sites:
-        allocation, hours = bought.get(site.id), _hours(instance, site.storage.billed)
+        allocation, hours = bought.get(site.id), grid.billed_hours(instance, site, num_slots)
         gb, mb_s = (0.0, 0.0) if allocation is None else (allocation.cached_gb, allocation.bandwidth_mb_s)
         sunk += hours * (site.storage.cache_price * gb + float(tariff_of(site.storage).price(mb_s)))
         free = {"tariff": (), "points": (), "tiers": (), "power": None, "cache_price": 0.0}
         storage = site.storage.model_copy(update=free | {"bandwidth_cap": mb_s, "cache_capacity": gb})
         sites.append(site.model_copy(update={"storage": storage}))
     try:
-        return solve(with_fields(instance, sites=tuple(sites)), "auto", limits).plan.cost + sunk
+        return solve(instance.altered(sites=tuple(sites)), "auto", limits).plan.cost + sunk
     except (Infeasible, NoPlan):
         return None
-
-
-def _hours(instance: Instance, billed: float | None) -> float:
-    return (num_slots_of(instance) * instance.slot if billed is None else billed) / 3600.0
 
 
 def compare(case: Case, limits: Limits) -> tuple[Plan, dict[str, float | None]]:

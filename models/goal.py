@@ -41,9 +41,13 @@ class Goal:
     objective: Objective = "cost"
     budget: float | None = None
 
+    def allows(self, spent: float) -> bool:
+        """Whether so much may be spent."""
+        return self.budget is None or spent <= self.budget * (1 + ROUNDING) + ROUNDING
+
     def value(self, costs: Mapping[str, float]) -> float | None:
         """What is minimised, from a plan's costs by term; None where it spends more than the budget."""
-        if self.budget is not None and spent_of(costs) > self.budget * (1 + ROUNDING) + ROUNDING:
+        if not self.allows(spent_of(costs)):
             return None
         if self.objective == "cost":
             return math.fsum(costs.values())
@@ -96,17 +100,17 @@ def _job(job: Job, objective: Objective, price: float) -> Job:
 
 
 def _changed(instance: Instance, price: float, jobs: Iterable[Job], num_slots: int) -> Instance:
-    """Made without being validated again: it is a priced copy of what is valid, not something that was read."""
-    fields = {name: getattr(instance, name) for name in type(instance).model_fields}
-    fields["horizon"] = num_slots * instance.slot
-    fields["jobs"] = tuple(jobs)
-    fields["pools"] = tuple(_copy(pool, price=_times(pool.price, price)) for pool in instance.pools)
-    fields["network"] = tuple(_copy(link, price=link.price * price) for link in instance.network)
-    fields["sites"] = tuple(
-        _copy(site, energy_price=_times(site.energy_price, price), storage=_storage(site.storage, price))
-        for site in instance.sites
+    """A copy with every price times `price`, and these jobs."""
+    return instance.altered(
+        horizon=num_slots * instance.slot,
+        jobs=tuple(jobs),
+        pools=tuple(_copy(pool, price=_times(pool.price, price)) for pool in instance.pools),
+        network=tuple(_copy(link, price=link.price * price) for link in instance.network),
+        sites=tuple(
+            _copy(site, energy_price=_times(site.energy_price, price), storage=_storage(site.storage, price))
+            for site in instance.sites
+        ),
     )
-    return Instance.model_construct(**fields)
 
 
 def _storage(storage: Any, price: float) -> Any:

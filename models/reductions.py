@@ -11,6 +11,7 @@ from collections import defaultdict
 
 import numpy as np
 
+from models.domain.modes import nodes_taken
 from models.precedence import earliest_starts, latest_completions
 from models.starts import Row, Starts
 
@@ -139,5 +140,4 @@ def least_cost(starts: Starts) -> float:
 def node_share(starts: Starts, row: Row) -> np.ndarray:
     """Slot prices over each start's run times the fraction of nodes that it takes, shape (n,)."""
     pool, sums = starts.instance.pools[row.pool], starts.node_price_sums[row.pool]
-    fraction = row.mode.num_nodes * row.mode.slices / (pool.gpus_per_node * pool.slices_per_gpu)
-    return fraction * (sums[row.slots + row.duration] - sums[row.slots])
+    return nodes_taken(row.mode, pool) * (sums[row.slots + row.duration] - sums[row.slots])

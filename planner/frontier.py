@@ -12,11 +12,13 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from models.check import check
+from models.check.report import OPTIMAL_GAP
 from models.domain import Instance, Plan
-from models.errors import Clash, Defect, Fault, Infeasible, InvalidInput, NoPlan
-from models.goal import LOWEST_COST, Goal, Objective, at_price, most_welfare, spending_alone, spent_of, welfare_of
+from models.errors import Clash, Fault, Infeasible, InvalidInput, NoPlan
+from models.goal import Goal, Objective, at_price, most_welfare, spending_alone, spent_of, welfare_of
 from models.rentals import NodeRules
 from models.starts import all_starts
 from planner.engines import interrupts
@@ -25,7 +27,7 @@ from planner.engines.base import Limits, Progress, Solution
 from planner.engines.replay import schedule_of
 from planner.engines.search import ProvenInfeasible, Search
 from planner.horizon import num_slots_of
-from planner.solve import MOST_STARTS, solve, versions
+from planner.solve import MOST_STARTS, must_pass, solve, versions
 
 SOLVES = 10
 """Among how many solves the time is shared out, at least."""
@@ -39,7 +41,6 @@ NEAR = 0.02
 """Prices nearer to each other than this part are not told apart."""
 EXACT_SHARE = 0.5
 """Part of the time that is left for the whole model with the budget as a row."""
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +95,10 @@ class Frontier:
         """Solve at a price; the plan that it found."""
         return self._solve(at_price(self.instance, self.objective, price, self.num_slots), price)
 
+    def _explore_freely(self) -> Point:
+        """Solve as if there were no budget."""
+        return self.explore(self.base if self.objective == "cost" else FREE * self.natural_price(None))
+
     def explore_spending(self) -> Point:
         """Solve for the smallest budget; the plan, whose spending it may be."""
         return self._solve(spending_alone(self.instance, self.num_slots), None)
@@ -106,7 +111,7 @@ class Frontier:
         if answer.plan.dual_bound is not None and price is not None:
             self.lines.append((price, answer.plan.dual_bound))
         elif answer.plan.dual_bound is not None:
-            self.least_spent = answer.plan.dual_bound
+            self.least_spent = max(answer.plan.dual_bound, self.least_spent or 0.0)
         point = self._point(answer.plan)
         self.points.append(point)
         self._report("spending alone" if price is None else f"price {price:.3g}")
@@ -119,11 +124,16 @@ class Frontier:
             value = None if best is None else self.value(best)
             self.limits.on_progress(Progress(phase, time.monotonic() - self.begun, value, bound))
 
+    @cached_property
+    def _rules(self) -> dict[str, NodeRules]:
+        """What the nodes of each pool cost."""
+        pools = enumerate(self.instance.pools)
+        return {pool.id: NodeRules.of(self.instance, p, self.num_slots) for p, pool in pools}
+
     def _point(self, plan: Plan) -> Point:
         """The plan as one of the instance itself: the same runs on the same nodes, at its own prices."""
-        rules = {p: NodeRules.of(self.instance, p, self.num_slots) for p in range(len(self.instance.pools))}
         nodes_on = tuple(
-            on.model_copy(update={"cost": rules[self.instance.pool_index[on.pool]].cost(on.start_slot, on.end_slot)})
+            on.model_copy(update={"cost": self._rules[on.pool].cost(on.start_slot, on.end_slot)})
             for on in plan.nodes_on
         )
         same = {"instance_hash": self.instance.content_hash, "nodes_on": nodes_on, "packing_cost": None}
@@ -144,9 +154,16 @@ class Frontier:
         """What is minimised: spent + service, or service alone."""
         return self.base * point.spent + point.service
 
+    def _keeps_to(self, budget: float | None, point: Point) -> bool:
+        return Goal(self.objective, budget).allows(point.spent)
+
+    def told(self, amount: float) -> float:
+        """An amount of what is minimised as people count it: cost, or welfare."""
+        return amount if self.objective == "cost" else self.most_welfare - amount
+
     def best(self, budget: float | None) -> Point | None:
         """The best plan known that keeps to a budget."""
-        kept = [point for point in self.points if budget is None or point.spent <= budget * (1 + ROUNDING) + ROUNDING]
+        kept = [point for point in self.points if self._keeps_to(budget, point)]
         return min(kept, key=lambda point: (self.value(point), point.spent), default=None)
 
     def bound(self, budget: float | None) -> float | None:
@@ -166,14 +183,14 @@ class Frontier:
         if best is None or bound is None:
             return math.inf
         lost = max(0.0, self.value(best) - bound)
-        whole = self.value(best) if self.objective == "cost" else self.most_welfare - bound
+        whole = self.value(best) if self.objective == "cost" else self.told(bound)
         return lost / whole if whole > 0 else 0.0
 
     def search(self, budget: float | None) -> None:
         """Solve at prices, then exactly, until the best plan within a budget is proven or the time is over."""
         self.budget = budget
         if budget is None:
-            self.explore(self.base if self.objective == "cost" else FREE * self.natural_price(None))
+            self._explore_freely()
             return
         self._search_prices(budget)
         if not self.is_over() and self.gap(budget) > self.limits.gap and self.engine != "fast":
@@ -221,7 +238,7 @@ class Frontier:
                 return
             price = self._crossing(cheap, dear)
             point = self.explore(price)
-            if point.spent <= budget:
+            if self._keeps_to(budget, point):
                 below = (price, point)
             else:
                 above = (price, point)
@@ -229,7 +246,7 @@ class Frontier:
     def sweep(self, number: int) -> list[float]:
         """Look for plans from the cheapest to those of a budget without limit; so many budgets between them, evenly."""
         least = self.explore_spending()
-        most = self.explore(self.base if self.objective == "cost" else FREE * self.natural_price(None))
+        most = self._explore_freely()
         self._between(least, most, MOST_DEPTH)
         low, high = least.spent, max(most.spent, least.spent)
         return [low + (high - low) * k / max(1, number - 1) for k in range(number)]
@@ -270,7 +287,7 @@ class Frontier:
             if self.is_over():
                 break
             point = self.explore(price)
-            if point.spent <= budget:
+            if self._keeps_to(budget, point):
                 below = (price, point)
                 if price <= self.base or self.gap(budget) <= self.limits.gap or above is not None:
                     break
@@ -287,7 +304,7 @@ class Frontier:
     def _smallest_budget(self, budget: float) -> None:
         """Find the plan that spends least; raise Infeasible where even that is proven to exceed the budget."""
         cheapest = self.explore_spending()
-        if cheapest.spent <= budget:
+        if self._keeps_to(budget, cheapest):
             return
         if self.least_spent is not None and self.least_spent > budget:
             raise self._below_the_cheapest(budget, self.least_spent)
@@ -310,12 +327,9 @@ def _rounded_up(money: float) -> float:
 
 
 def solve_for(instance: Instance, goal: Goal, engine: str = "auto", limits: Limits | None = None) -> Solution:
-    """The best plan found for a goal, checked, with its proof; like `planner.solve.solve`, which it is without budget
-    and for the lowest cost."""
-    limits = limits or Limits()
-    if goal == LOWEST_COST:
-        return solve(instance, engine, limits)
-    frontier = Frontier(instance, goal.objective, engine, limits)
+    """The best plan found for a goal, checked, with its proof; for the lowest cost without a budget `planner.solve.solve`
+    is the way."""
+    frontier = Frontier(instance, goal.objective, engine, limits or Limits())
     frontier.search(goal.budget)
     best = frontier.best(goal.budget)
     if best is None:
@@ -323,10 +337,7 @@ def solve_for(instance: Instance, goal: Goal, engine: str = "auto", limits: Limi
             raise KeyboardInterrupt
         raise NoPlan("no plan within the budget was found in time, and none was proven impossible; raise --time-limit")
     plan = certified(frontier, best, goal)
-    report = check(instance, plan)
-    if not report.ok:
-        lines = "; ".join(violation.message for violation in report.violations[:5])
-        raise Defect(f"the plan for {goal.objective} within {goal.budget} fails its check: {lines}")
+    must_pass(instance, plan)
     notes = (f"{len(frontier.points)} solves at prices on the budget",)
     progress = Progress("budget", time.monotonic() - frontier.begun, plan.cost, plan.dual_bound)
     return Solution(plan, progress.elapsed_s, notes, (progress,))
@@ -335,14 +346,14 @@ def solve_for(instance: Instance, goal: Goal, engine: str = "auto", limits: Limi
 def certified(frontier: Frontier, point: Point, goal: Goal) -> Plan:
     """The plan with what is proven of it under the goal."""
     bound, gap = frontier.bound(goal.budget), frontier.gap(goal.budget)
-    status = "interrupted" if frontier.interrupted else "optimal" if gap <= 1e-4 else "feasible"
+    status = "interrupted" if frontier.interrupted else "optimal" if gap <= OPTIMAL_GAP else "feasible"
     known = None if math.isinf(gap) else gap
     update: dict[str, object] = {"status": status, "gap": known, "objective": goal.objective, "budget": goal.budget}
+    proven = None if bound is None else frontier.told(min(bound, frontier.value(point)))
     if goal.objective == "cost":
-        update["dual_bound"] = None if bound is None else min(bound, point.plan.cost)
+        update["dual_bound"] = proven
     else:
-        update["welfare"] = frontier.most_welfare - point.service
-        update["welfare_bound"] = None if bound is None else frontier.most_welfare - min(bound, point.service)
+        update |= {"welfare": frontier.told(point.service), "welfare_bound": proven}
     return point.plan.model_copy(update=update)
 
 
@@ -369,14 +380,11 @@ def rows_of(frontier: Frontier, budgets: Sequence[float]) -> list[Row]:
 
 def _row(frontier: Frontier, budget: float) -> Row:
     best, bound, gap = frontier.best(budget), frontier.bound(budget), frontier.gap(budget)
-    sign, base = (1.0, 0.0) if frontier.objective == "cost" else (-1.0, frontier.most_welfare)
-    shown = None if bound is None else base + sign * bound
     if best is None:
-        least = frontier.least_spent
+        least, shown = frontier.least_spent, None if bound is None else frontier.told(bound)
         return Row(budget, None, 0.0, 0, None, shown, None, least is not None and least > budget)
-    value = base + sign * frontier.value(best)
-    if shown is not None:
-        shown = min(shown, value) if frontier.objective == "cost" else max(shown, value)
+    value = frontier.value(best)
+    shown = None if bound is None else frontier.told(min(bound, value))
     late = math.fsum(run.tardiness_h for run in best.plan.runs)
     known = None if math.isinf(gap) else gap
-    return Row(budget, best.spent, late, len(best.plan.rejected), value, shown, known)
+    return Row(budget, best.spent, late, len(best.plan.rejected), frontier.told(value), shown, known)

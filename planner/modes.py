@@ -7,8 +7,9 @@ from typing import Literal
 
 from models import grid
 from models.domain import Instance, Plan
-from models.domain.modes import Mode, modes_of
-from models.errors import Fault, InvalidInput
+from models.domain.modes import Mode, modes_of, nodes_taken
+from models.errors import InvalidInput
+from planner.io.plans import other_instance
 
 Rule = Literal["cheapest", "fastest", "smallest"]
 
@@ -17,10 +18,9 @@ def run_cost(instance: Instance, mode: Mode) -> float:
     """Money for the part of a node that a run from the start would take, and for its energy."""
     pool = instance.pools[mode.pool]
     site = instance.sites[instance.site_index[pool.site]]
-    part = mode.num_nodes * mode.slices / (pool.gpus_per_node * pool.slices_per_gpu)
     nodes = grid.node_prices(instance, pool, mode.duration)[: mode.duration].sum()
     energy = grid.energy_prices(instance, site, pool, mode.duration).sum()
-    return float(part * nodes + mode.busy_gpus * energy)
+    return float(nodes_taken(mode, pool) * nodes + mode.busy_gpus * energy)
 
 
 def modes_by(instance: Instance, rule: Rule) -> list[Mode | None]:
@@ -45,9 +45,8 @@ def modes_in(instance: Instance, plan: Plan) -> list[Mode | None]:
 
     Raises InvalidInput where the plan is not of this instance.
     """
-    if plan.instance_hash != instance.content_hash:
-        mend = "name a plan that was made for it"
-        raise InvalidInput([Fault("the plan was made for another instance", value=plan.instance, mend=mend)])
+    if (fault := other_instance(plan, instance)) is not None:
+        raise InvalidInput([fault])
     chosen = {run.job: run.segments[-1] for run in plan.runs}
     found: list[Mode | None] = []
     for job in instance.jobs:

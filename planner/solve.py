@@ -8,7 +8,7 @@ import time
 
 from models.check import check
 from models.check.report import OPTIMAL_GAP
-from models.domain import Instance
+from models.domain import Instance, Plan
 from models.errors import Defect, NoPlan
 from models.starts import all_starts
 from planner.engines import interrupts
@@ -81,6 +81,14 @@ def _solve(instance: Instance, engine: str, limits: Limits) -> Solution:
     return _finished(instance, search, begun)
 
 
+def must_pass(instance: Instance, plan: Plan) -> None:
+    """Raise Defect where a plan that was made fails its check."""
+    report = check(instance, plan)
+    if not report.ok:
+        lines = "; ".join(violation.message for violation in report.violations[:5])
+        raise Defect(f"the plan of engine {plan.engine} fails its check: {lines}")
+
+
 def _finished(instance: Instance, search: Search, begun: float) -> Solution:
     assert search.schedule is not None
     status: Status = "interrupted" if search.interrupted else "optimal" if search.is_proven(OPTIMAL_GAP) else "feasible"
@@ -93,8 +101,5 @@ def _finished(instance: Instance, search: Search, begun: float) -> Solution:
         dual_bound=search.dual_bound,
         packing_cost=search.packing_cost,
     )
-    report = check(instance, plan)
-    if not report.ok:
-        lines = "; ".join(violation.message for violation in report.violations[:5])
-        raise Defect(f"the plan of engine {search.engine} fails its check: {lines}")
+    must_pass(instance, plan)
     return Solution(plan, time.monotonic() - begun, tuple(search.notes), tuple(search.trajectory))

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from models import grid
 from models.domain import Instance
 from models.domain.modes import Mode
 from models.storage.baselines import BASELINES, baseline
 from models.storage.cba import Allocation, Curve, Marginal, Optimum, allocate, curve, marginal_values
 from models.storage.demand import Demand, demands
+from planner.horizon import num_slots_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +107,8 @@ def study(instance: Instance, modes: Sequence[Mode | None], *, whole: bool = Fal
     return found
 
 
-def _billed_h(instance: Instance, site: str) -> float | None:
-    billed = instance.sites[instance.site_index[site]].storage.billed
-    if billed is None and instance.horizon == "auto":
+def _billed_h(instance: Instance, name: str) -> float | None:
+    site = instance.sites[instance.site_index[name]]
+    if site.storage.billed is None and instance.horizon == "auto":
         return None
-    return float(instance.horizon if billed is None else billed) / 3600.0
+    return grid.billed_hours(instance, site, 0 if instance.horizon == "auto" else num_slots_of(instance))

@@ -16,6 +16,7 @@ from benchmarks.rivals.dispatch import Shop, swapped_by_weight
 from benchmarks.rivals.moves import Change, Desk
 from benchmarks.rivals.random_greedy import opened
 from models.domain import Instance
+from models.domain.modes import nodes_taken
 from planner.engines.schedule import Schedule
 
 NEAREST = 10
@@ -89,8 +90,7 @@ def _run_cost(desk: Desk, j: int) -> float:
     row = desk.starts.rows[step.row]
     pool = desk.schedule.instance.pools[row.pool]
     price = float(desk.schedule.pools[row.pool].rules.price[step.slot])
-    part = row.mode.num_nodes * row.mode.slices / (pool.gpus_per_node * pool.slices_per_gpu)
-    return part * price * row.duration + float(row.costs[row.slots.searchsorted(step.slot)])
+    return nodes_taken(row.mode, pool) * price * row.duration + float(row.costs[row.slots.searchsorted(step.slot)])
 
 
 def _swap(desk: Desk, a: int, b: int) -> list[Change]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from models.check.facts import Facts, On
+from models.check.facts import Facts, On, Use
 from models.check.jobs import tardiness_h
 from models.check.report import (
     GAP_ABSOLUTE,
@@ -159,13 +159,19 @@ def tardiness(facts: Facts) -> Iterator[float]:
 def lost_value(facts: Facts) -> Iterator[float]:
     """Value of the first step less that of the first whose `by` is no earlier than the completion, or 0; or the worth
     of the utility less what it is at the completion."""
-    slot = facts.instance.slot
     for use in facts.uses:
         if use.job.utility is not None:
-            yield use.job.utility.worth * (1.0 - utility_part(use.job.utility, use.job.release, use.end, slot))
+            yield use.job.utility.worth - earned(facts, use)
         elif use.job.value:
-            earned = (step.value for step in use.job.value if use.end <= step.by / slot + SLOT_ROUNDING)
-            yield use.job.value[0].value - next(earned, 0.0)
+            yield use.job.value[0].value - earned(facts, use)
+
+
+def earned(facts: Facts, use: Use) -> float:
+    """What a job is worth at its completion; 0 for one without value and utility."""
+    slot = facts.instance.slot
+    if use.job.utility is not None:
+        return use.job.utility.worth * utility_part(use.job.utility, use.job.release, use.end, slot)
+    return next((step.value for step in use.job.value if use.end <= step.by / slot + SLOT_ROUNDING), 0.0)
 
 
 def utility_part(utility: Utility, release: float, end: int, slot: float) -> float:
@@ -251,7 +257,7 @@ def the_certificate_holds(facts: Facts) -> Iterator[Violation]:
     if bound is not None and not bound <= cost + MONEY_ABSOLUTE + MONEY_RELATIVE * abs(cost):
         message = f"its dual bound {bound:.10g} is above its cost {cost:.10g} {facts.instance.currency}"
         yield violation("bound-above-cost", "plan", message, bound - cost)
-    yield from _gap_is_true(plan.cost, bound, plan.gap)
+    yield from gap_is_true(plan.cost, bound, plan.gap)
     if plan.status != "optimal":
         return
     if bound is None:
@@ -269,16 +275,15 @@ def packing_is_a_part_of_the_cost(facts: Facts) -> Iterator[Violation]:
         yield violation("packing-cost", "plan", message, packing)
 
 
-def _gap_is_true(cost: float, bound: float | None, gap: float | None) -> Iterator[Violation]:
-    """(cost - bound) / cost; 0 where both are the same; None where the bound or the quotient is not known."""
-    true: float | None = None
-    if bound is not None and cost == bound:
-        true = 0.0
-    elif bound is not None and cost > 0:
-        true = (cost - bound) / cost
-    allowed = [true]
-    if bound is not None and not money_differs(bound, cost):
-        allowed.append(0.0)  # whether they are the same hangs on their last digits
+def gap_is_true(
+    cost: float | None, bound: float | None, gap: float | None, of: str = "cost and bound"
+) -> Iterator[Violation]:
+    """(cost - bound) / cost; 0 where both are the same; None where one of them or the quotient is not known."""
+    allowed: list[float | None] = [None]
+    if cost is not None and bound is not None:
+        allowed = [0.0 if cost == bound else (cost - bound) / cost if cost > 0 else None]
+        if not money_differs(bound, cost):
+            allowed.append(0.0)  # whether they are the same hangs on their last digits
     if not any(gap is a if gap is None or a is None else abs(gap - a) <= GAP_ABSOLUTE for a in allowed):
-        message = f"claims a gap of {gap} where cost and bound make it {true}"
+        message = f"claims a gap of {gap} where {of} make it {allowed[0]}"
         yield violation("gap-claim", "plan", message, gap)

@@ -77,6 +77,10 @@ class Instance(Head):
             raise InvalidInput(faults)
         return self
 
+    def altered(self, **fields: Any) -> Instance:
+        """The same with other fields. Not validated again: for what is made of a valid instance, not what is read."""
+        return Instance.model_construct(**{name: getattr(self, name) for name in Instance.model_fields} | fields)
+
     @cached_property
     def content_hash(self) -> str:
         """SHA-256 over the content in canonical units: the same for every spelling of the same instance."""

@@ -57,6 +57,11 @@ class Mode:
         return self.read_rate_mb_s * self.duration_s / 1000.0
 
 
+def nodes_taken(mode: Mode, pool: Pool) -> float:
+    """Nodes that a run takes, a part of one counted by its slices."""
+    return mode.num_nodes * mode.slices / (pool.gpus_per_node * pool.slices_per_gpu)
+
+
 class Cluster(Protocol):
     """What the modes of a job depend on besides the job; an instance has it."""
 

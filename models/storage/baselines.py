@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from models.storage.cba import Allocation, CacheProblem
+from models.storage.reading import is_served
 
 
 def all_bandwidth(problem: CacheProblem) -> np.ndarray:
@@ -49,7 +50,7 @@ def threshold_by_job(problem: CacheProblem) -> np.ndarray:
     """A dataset is cached if it pays for one of its readers alone: its cache costs less than the reader's bandwidth at
     the average price."""
     price = _average_price(problem)
-    fastest = [max((f for f in rates if f < problem.cache_speed), default=0.0) for rates in problem.readers]
+    fastest = [max((f for f in rates if is_served(f, problem.cache_speed)), default=0.0) for rates in problem.readers]
     return _filled(problem, [d for d in problem.order if _pays(problem, d, price, fastest[d])])
 
 

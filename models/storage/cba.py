@@ -93,11 +93,11 @@ class CacheProblem:
         """MB/s over the link with these fractions cached, shape (n,)."""
         rates, dataset = self._flat
         h = np.asarray(cached, dtype=float)[dataset]
-        return self.bandwidth(self.direct + math.fsum(link_rate(rates, h, self.cache_speed)))
+        return float(self.bandwidth(self.direct + math.fsum(link_rate(rates, h, self.cache_speed))))
 
-    def bandwidth(self, mb_s: float) -> float:
+    def bandwidth(self, mb_s: np.ndarray | float) -> np.ndarray:
         """The same without what rounding has left of nothing, for which a fixed price would be paid."""
-        return mb_s if mb_s > ROUNDING * math.fsum(self.demand) else 0.0
+        return np.where(mb_s > ROUNDING * math.fsum(self.demand), mb_s, 0.0)
 
     def allocation(self, cached: np.ndarray) -> Allocation:
         """What these fractions cost; the bandwidth is what they leave to be read."""
@@ -201,7 +201,7 @@ def curve(problem: CacheProblem) -> Curve:
     gb = np.concatenate([[0.0], np.cumsum(problem.sizes[order])])
     # From the end, so that nothing is left where all is cached.
     left = problem.direct + np.concatenate([np.cumsum(problem.served[order][::-1])[::-1], [0.0]])
-    mb_s = np.where(left > ROUNDING * math.fsum(problem.demand), left, 0.0)
+    mb_s = problem.bandwidth(left)
     return Curve(problem, gb, mb_s, problem.cache_price * gb, problem.tariff.price(mb_s))
 
 
@@ -216,9 +216,10 @@ def allocate(problem: CacheProblem, *, whole: bool = False) -> Optimum:
     if prefixes.is_allowed[cheapest]:
         best = problem.allocation(prefixes.cached(cheapest))
         return Optimum(best, best.cost)
-    found = [problem.allocation(prefixes.cached(int(k))) for k in _cheapest_allowed(prefixes)]
-    if not whole:
-        found += _at_the_limits(problem, prefixes)
+    found = [] if whole else _at_the_limits(problem, prefixes)
+    if prefixes.is_allowed.any():
+        k = int(np.argmin(np.where(prefixes.is_allowed, prefixes.cost, np.inf)))
+        found.append(problem.allocation(prefixes.cached(k)))
     lost = math.inf
     if math.isfinite(problem.cache_speed) or whole:
         knapsack = Knapsack.of(problem, parts=not whole)
@@ -245,11 +246,6 @@ def _of_least_bandwidth(problem: CacheProblem, prefixes: Curve, whole: bool, los
         gb = f"{prefixes.cached_gb[enough[0]]:g} GB instead of {problem.cache_capacity:g}"
         reasons.append(Clash("cache capacity", gb, way="more cache"))
     raise Infeasible(f"with the cache there is the readers need {need:g} MB/s, and {cap:g} MB/s are sold", reasons)
-
-
-def _cheapest_allowed(prefixes: Curve) -> np.ndarray:
-    allowed = np.flatnonzero(prefixes.is_allowed)
-    return allowed[np.argsort(prefixes.cost[allowed], kind="stable")[:1]]
 
 
 def _at_the_limits(problem: CacheProblem, prefixes: Curve) -> list[Allocation]:

@@ -21,6 +21,7 @@ from planner.cli.progress import live
 
 if TYPE_CHECKING:
     from models.domain import Instance
+    from models.goal import Goal
     from planner.engines.base import Solution
 
 EPILOG = examples(
@@ -168,7 +169,9 @@ def plan(
         from planner.io.instances import read_instance
 
         problem = read_instance(instance)
-        goal = (objective.value, parse_budget(budget, problem.currency))
+        from models.goal import Goal
+
+        goal = Goal(objective.value, parse_budget(budget, problem.currency))
         with _stop_signals() as hold:
             solution = _solve(problem, goal, engine.value, limits, quiet, hold)
             trouble = _write(problem, solution, out)
@@ -183,25 +186,26 @@ def plan(
 
 def _solve(
     problem: Instance,
-    goal: tuple[Any, float | None],
+    goal: Goal,
     engine: str,
     limits: dict[str, Any],
     quiet: bool,
     hold: Callable[[], None],
 ) -> Solution:
+    from models.goal import LOWEST_COST
+
     with live(problem.currency, quiet) as on_progress:
         # The solvers take a second to import; the progress line stands by then.
         from planner.engines.base import Limits
         from planner.solve import solve
 
         asked = Limits(**limits, on_progress=on_progress)
-        if goal == ("cost", None):
+        if goal == LOWEST_COST:
             solution = solve(problem, engine, asked)
         else:
-            from models.goal import Goal
             from planner.frontier import solve_for
 
-            solution = solve_for(problem, Goal(*goal), engine, asked)
+            solution = solve_for(problem, goal, engine, asked)
         hold()
     return solution
 

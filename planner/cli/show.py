@@ -47,9 +47,9 @@ def show(
 ) -> None:
     """Show a plan: certificate, cost by term, a chart over time, jobs, nodes, storage."""
     with failures(as_json):
-        from models.errors import Fault, InvalidInput
+        from models.errors import InvalidInput
         from planner.io.instances import read_instance
-        from planner.io.plans import read_plan
+        from planner.io.plans import other_instance, read_plan
         from planner.report.facts import Facts, damage
         from planner.report.gantt import ROWS_SHOWN
         from planner.report.summary import details
@@ -58,21 +58,8 @@ def show(
         if faults := damage(made):
             raise InvalidInput([replace(fault, where=str(plan)) for fault in faults])
         problem = None if instance is None else read_instance(instance)
-        if problem is not None and problem.content_hash != made.instance_hash:
-            mend = "name the instance that the plan was made for"
-            value = problem.name
-            if problem.name == made.instance:
-                value += f" {problem.content_hash[:12]}, the plan's {made.instance_hash[:12]}"
-            raise InvalidInput(
-                [
-                    Fault(
-                        "is another instance than that of the plan",
-                        value=value,
-                        mend=mend,
-                        where=str(instance),
-                    )
-                ]
-            )
+        if problem is not None and (fault := other_instance(made, problem)) is not None:
+            raise InvalidInput([replace(fault, where=str(instance))])
         facts = Facts(made, problem)
         if as_json:
             content = made.model_dump(mode="json")

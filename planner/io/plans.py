@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from models.domain import COST_TERMS, Instance, Plan
-from models.errors import InvalidInput
+from models.errors import Fault, InvalidInput
 from planner.io.collecting import no_collection
 from planner.io.documents import Document, load_json, locate_json
 from planner.io.faults import Path as FieldPath
@@ -32,6 +32,17 @@ def read_plan(path: str | Path) -> Plan:
     path = Path(path)
     with no_collection():
         return _read(path / PLAN_FILE if os.path.isdir(path) else path)
+
+
+def other_instance(plan: Plan, instance: Instance) -> Fault | None:
+    """The fault where a plan was made for another instance than this one."""
+    if plan.instance_hash == instance.content_hash:
+        return None
+    value = instance.name
+    if instance.name == plan.instance:
+        value += f" {instance.content_hash[:12]}, the plan's {plan.instance_hash[:12]}"
+    mend = "name the instance that the plan was made for"
+    return Fault("is another instance than that of the plan", value=value, mend=mend)
 
 
 def _read(path: Path) -> Plan:

@@ -120,7 +120,8 @@ def _curve(site: SiteStudy, currency: str, canvas: Canvas) -> Table:
     made = table("Cost of caching the first datasets", ("+ dataset", ">GB", ">MB/s", f">{currency}/h", ""), canvas)
     costs = site.curve.cost
     shown = np.unique(np.linspace(0, len(costs) - 1, min(len(costs), PREFIXES_SHOWN)).round().astype(int))
-    shown = np.unique([*shown, int(np.argmin(costs))])
+    best = int(np.argmin(costs))
+    shown = np.unique([*shown, best])
     most = max(float(costs.max()), 1e-300)
     for k in shown:
         name = "nothing" if k == 0 else site.demand.datasets[site.demand.problem.order[k - 1]]
@@ -132,6 +133,6 @@ def _curve(site: SiteStudy, currency: str, canvas: Canvas) -> Table:
             f"{site.curve.cached_gb[k]:,.6g}",
             f"{site.curve.bandwidth_mb_s[k]:,.6g}",
             number(float(costs[k])),
-            Text(bar + note, style="bold" if k == int(np.argmin(costs)) else "" if is_allowed else "dim"),
+            Text(bar + note, style="bold" if k == best else "" if is_allowed else "dim"),
         )
     return made

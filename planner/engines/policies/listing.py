@@ -10,6 +10,7 @@ import heapq
 import time
 from collections.abc import Callable
 
+from models.domain.modes import nodes_taken
 from models.precedence import precedence_graph
 from models.starts import Starts
 from models.utilities import times_that_count
@@ -30,8 +31,7 @@ def _largest(starts: Starts, j: int) -> float:
 
 def _size(starts: Starts, r: int) -> float:
     row = starts.rows[r]
-    pool = starts.instance.pools[row.pool]
-    return row.mode.num_nodes * row.mode.slices / (pool.gpus_per_node * pool.slices_per_gpu) * row.duration
+    return nodes_taken(row.mode, starts.instance.pools[row.pool]) * row.duration
 
 
 def by_due_date(starts: Starts, j: int) -> float:
