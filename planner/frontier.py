@@ -327,8 +327,8 @@ def _rounded_up(money: float) -> float:
 
 
 def solve_for(instance: Instance, goal: Goal, engine: str = "auto", limits: Limits | None = None) -> Solution:
-    """The best plan found for a goal, checked, with its proof; for the lowest cost without a budget `planner.solve.solve`
-    is the way."""
+    """The best plan found for a goal, checked, with its proof. For the lowest cost without a budget it is
+    `planner.solve.solve` that is meant."""
     frontier = Frontier(instance, goal.objective, engine, limits or Limits())
     frontier.search(goal.budget)
     best = frontier.best(goal.budget)
