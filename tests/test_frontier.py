@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import signal
 from typing import Any
 
 import pytest
@@ -12,8 +13,11 @@ from models.check import check
 from models.domain import Instance
 from models.errors import Infeasible, InvalidInput, NoPlan
 from models.goal import Goal, Objective, at_price, most_welfare, spending_alone, spent_of, welfare_of
-from planner.engines.base import Limits
-from planner.frontier import Frontier, rows_of, solve_for
+from planner.engines.base import Limits, Progress
+from planner.frontier.budget import solve_for
+from planner.frontier.explorer import Explorer
+from planner.frontier.sweep import Sweep
+from planner.generate import generate
 from planner.horizon import num_slots_of
 from planner.solve import solve
 from tests.brute import num_schedules
@@ -141,7 +145,7 @@ def test_the_hash_of_a_priced_copy_is_its_own() -> None:
 
 def test_no_worth_no_welfare() -> None:
     with pytest.raises(InvalidInput, match="no welfare"):
-        Frontier(instance_of([{"modes": [mode(1.0)]}]), "welfare")
+        Explorer(instance_of([{"modes": [mode(1.0)]}]), "welfare")
 
 
 def test_the_smallest_budget_is_named() -> None:
@@ -158,13 +162,91 @@ def test_welfare_without_a_budget_earns_all_that_can_be_earned() -> None:
     least = Front(instance, "welfare").best()
     assert least is not None
     assert plan.welfare == pytest.approx(17.0 - least)
+    assert plan.welfare_bound == pytest.approx(plan.welfare)
 
 
 def test_more_budget_is_never_worse() -> None:
-    frontier = Frontier(two_jobs(), "welfare", "fast", WORK)
-    rows = rows_of(frontier, frontier.sweep(6))
+    explorer = Explorer(two_jobs(), "welfare", "fast", WORK)
+    rows = explorer.known.rows(Sweep(explorer).run(6))
     values = [row.value for row in rows if row.value is not None]
     assert len(values) == 6
     assert values == sorted(values)
     assert all(row.bound is not None and row.value is not None and row.value <= row.bound + 1e-9 for row in rows)
     assert all(row.spent is not None and row.spent <= row.budget + 1e-9 for row in rows)
+
+
+def test_points_are_what_their_plans_come_to() -> None:
+    """Those that were only passed on the way of a solve too."""
+    passed = 0
+    for price in (1.0, 3.0, 9.0):
+        instance = generate("busy", 12, 6, 1.1, 1, storage=True)
+        explorer = Explorer(instance, "cost", "fast", Limits(time_limit_s=None, work=100))
+        found = explorer.explore(price)
+        for point in explorer.known.points:
+            costs = check(instance, point.plan).costs
+            assert point.spent == pytest.approx(spent_of(costs))
+            assert point.service == pytest.approx(math.fsum(costs.values()) - spent_of(costs), abs=1e-6)
+            passed += point is not found
+    assert passed
+
+
+def one_after_the_other() -> Instance:
+    """Two jobs on one node, one of which is late: by an hour, or by as much more as the node stands free between."""
+    job = {"due": HOUR, "weight": 8.0, "modes": [mode(1.0, 1, "own")]}
+    return instance_of([job, job], pools__0__gpus_per_node=1, pools__0__nodes=1)
+
+
+@pytest.mark.parametrize("engine", ["auto", "fast"])
+def test_the_cheapest_plan_serves_as_well_as_one_can_for_so_little(engine: str) -> None:
+    instance = one_after_the_other()
+    front = Front(instance, "cost")
+    explorer = Explorer(instance, "cost", engine, WORK)
+    row = explorer.known.rows(Sweep(explorer).run(1))[0]
+    assert row.spent == pytest.approx(front.least_spent)
+    assert row.value == pytest.approx(front.best(front.least_spent))
+
+
+def test_budgets_are_told_apart_and_enough() -> None:
+    explorer = Explorer(one_after_the_other(), "cost", "fast", WORK)
+    budgets = Sweep(explorer).run(8)
+    assert len(set(budgets)) == len(budgets)
+    assert all(row.spent is not None for row in explorer.known.rows(budgets))
+
+
+def test_asked_budgets_have_dents_filled() -> None:
+    """Between its corners a frontier of two jobs is all dent: no price reaches it."""
+    instance = two_jobs()
+    front = Front(instance, "welfare")
+    explorer = Explorer(instance, "welfare", "auto", WORK)
+    budgets = [front.least_spent * 0.5, 2.5, 3.5, 5.0]
+    rows = explorer.known.rows(Sweep(explorer).run(8, budgets))
+    assert [row.is_infeasible for row in rows] == [True, False, False, False]
+    for row in rows[1:]:
+        optimum = front.best(row.budget)
+        assert optimum is not None
+        assert row.value == pytest.approx(17.0 - optimum)
+        assert row.bound == pytest.approx(17.0 - optimum, abs=1e-4)
+
+
+def test_a_stop_between_solves_keeps_the_plan() -> None:
+    """It comes while nothing is solved: the next solve may not forget it."""
+    since = []
+
+    def stop(progress: Progress) -> None:
+        if progress.incumbent is not None:
+            since.append(progress)
+        if len(since) == 1:
+            signal.raise_signal(signal.SIGINT)
+
+    limits = Limits(time_limit_s=None, work=20, gap=0.0, on_progress=stop)
+    plan = solve_for(two_jobs(), Goal("cost", 3.5), "fast", limits).plan
+    assert plan.status == "interrupted"
+    assert len(since) == 1
+
+
+def test_what_has_no_plan_at_all_is_proven_so() -> None:
+    """The fast engine alone proves nothing of it."""
+    job = {"deadline": HOUR, "modes": [mode(1.0, 1, "own")]}
+    instance = instance_of([job, job], pools__0__gpus_per_node=1, pools__0__nodes=1)
+    with pytest.raises(Infeasible):
+        Sweep(Explorer(instance, "cost", "fast", WORK)).run(3)

@@ -31,9 +31,19 @@ def frontier(
     ] = 8,
     budgets: Annotated[
         str | None,
-        typer.Option(metavar="MONEY,..", help="These budgets instead.", show_default=False),
+        typer.Option(
+            metavar="MONEY,..",
+            help="These budgets instead; one that no plan keeps to has a row that says so.",
+            show_default=False,
+        ),
     ] = None,
-    engine: Annotated[Engine, typer.Option(help="The engine that plans at each price.")] = Engine.FAST,
+    engine: Annotated[
+        Engine,
+        typer.Option(
+            help="fast: prices on the budget; exact: the same in HiGHS; auto: fast, then the whole model with the "
+            "budget as a row where it is small enough."
+        ),
+    ] = Engine.AUTO,
     time_limit: Annotated[str, typer.Option(metavar="TIME", help="Time for all of it: 60, 90s or 10m.")] = "60",
     gap: Annotated[str, typer.Option(metavar="GAP", help="Proven gap at which each solve stops.")] = "0.001",
     seed: Seed = 0,
@@ -57,25 +67,29 @@ def frontier(
             asked = sorted(parse_budget(text, problem.currency, "--budgets") or 0.0 for text in budgets.split(","))
         with live(problem.currency, quiet) as on_progress:
             from planner.engines.base import Limits
-            from planner.frontier import Frontier, rows_of
+            from planner.frontier.explorer import Explorer
+            from planner.frontier.sweep import Sweep
 
-            made = Frontier(problem, objective.value, engine.value, Limits(**limits, on_progress=on_progress))
-            evenly = made.sweep(points)
-        rows = rows_of(made, asked or evenly)
+            made = Explorer(problem, objective.value, engine.value, Limits(**limits, on_progress=on_progress))
+            chosen = Sweep(made).run(points, asked)
+        rows = made.known.rows(chosen)
         if as_json:
             output.document(
                 {
                     "instance": problem.name,
                     "currency": problem.currency,
                     "objective": objective.value,
-                    "least_spent": made.least_spent,
-                    "solves": len(made.points),
+                    "least_spent": made.known.least_spent,
+                    "cheapest_spends": made.cheapest_spends,
+                    "solves": made.solves,
                     "rows": [dataclasses.asdict(row) for row in rows],
                 }
             )
         else:
-            from planner.report.frontier import page
+            from planner.report.frontier import ends, page
 
             output.show(page(problem.name, problem.currency, objective.value, rows, output.canvas()))
+            output.show(ends(made.cheapest_spends, made.known.least_spent, problem.currency))
         if made.interrupted:
+            output.say("interrupted; this is what was known by then")
             raise typer.Exit(Exit.INTERRUPTED)

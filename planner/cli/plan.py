@@ -203,7 +203,7 @@ def _solve(
         if goal == LOWEST_COST:
             solution = solve(problem, engine, asked)
         else:
-            from planner.frontier import solve_for
+            from planner.frontier.budget import solve_for
 
             solution = solve_for(problem, goal, engine, asked)
         hold()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from models.domain import Plan
+from planner.engines.schedule import Schedule
 
 Status = Literal["optimal", "feasible", "interrupted"]
 
@@ -32,6 +33,8 @@ class Limits:
     seed: int = 0
     threads: int = 2
     on_progress: Callable[[Progress], None] | None = None
+    on_schedule: Callable[[Schedule, Mapping[str, float]], None] | None = None
+    """Takes every schedule that is better than those before, with its costs by term."""
 
 
 @dataclass(frozen=True)

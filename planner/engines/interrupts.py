@@ -15,15 +15,21 @@ from typing import Any
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _noted = threading.Event()
+_depth = 0
 
 
 @contextmanager
 def held() -> Iterator[None]:
-    """Within, a first SIGINT (or SIGTERM, where Python handles it) is only noted; in other threads nothing changes."""
-    _noted.clear()
+    """Within, a first SIGINT (or SIGTERM, where Python handles it) is only noted; in other threads nothing changes.
+
+    One may be within another: what was noted before the inner one began is still noted in it.
+    """
+    global _depth
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+    if _depth == 0:
+        _noted.clear()
     before: dict[int, Any] = {number: signal.getsignal(number) for number in _SIGNALS}
     before = {number: handler for number, handler in before.items() if callable(handler)}
 
@@ -34,9 +40,11 @@ def held() -> Iterator[None]:
 
     for number in before:
         signal.signal(number, note)
+    _depth += 1
     try:
         yield
     finally:
+        _depth -= 1
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -83,6 +83,8 @@ class Search:
         value = self.goal.value(costed.costs)
         if value is not None and (self.cost is None or value < self.cost * (1 - 1e-12)):
             self.schedule, self.costed, self.cost, self.engine = schedule, costed, value, engine
+            if self.limits.on_schedule is not None:
+                self.limits.on_schedule(schedule, costed.costs)
 
     def raise_bound(self, bound: float | None) -> None:
         """Take a dual bound if it is the best so far."""

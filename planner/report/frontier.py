@@ -8,12 +8,24 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from planner.frontier import Row
+from planner.frontier.tradeoff import Row
 from planner.report.canvas import Canvas
 from planner.report.tables import table
 from planner.report.text import number, share
 
 BAR = 30
+
+
+UNSURE = 0.01
+"""Part of what the cheapest plan spends, beyond which it is said that a cheaper one may exist."""
+
+
+def ends(cheapest: float, least: float | None, currency: str) -> Iterator[RenderableType]:
+    """What is known of the smallest budget, from which the others are counted."""
+    proven = "unknown what the least is" if least is None else f"no plan spends less than {number(least)} {currency}"
+    yield Text(f"the cheapest plan found spends {number(cheapest)} {currency}; {proven}")
+    if least is None or cheapest - least > UNSURE * cheapest:
+        yield Text("a cheaper one may exist: a longer --time-limit looks further, --budgets sets budgets", "yellow")
 
 
 def page(instance: str, currency: str, objective: str, rows: Sequence[Row], canvas: Canvas) -> Iterator[RenderableType]:

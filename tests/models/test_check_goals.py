@@ -11,7 +11,7 @@ from models.check import check
 from models.domain import Plan
 from models.goal import Goal, spent_of
 from planner.engines.base import Limits
-from planner.frontier import solve_for
+from planner.frontier.budget import solve_for
 from tests.test_frontier import two_jobs
 
 INSTANCE = two_jobs()

@@ -21,6 +21,8 @@ second."""
 LARGE_LP = 3_000_000
 """Up to which it is solved at all, in a part of the time."""
 LP_PART = 0.25
+LP_SIZE_PER_S = 150_000
+"""Of its size for each second left, at most: what is broken off has cost time and given neither bound nor plan."""
 LP_ROUNDS = 25
 LP_GAP = 2e-4
 LEAF_ROUNDS, LEAF_GAP = 8, 1e-3
@@ -113,7 +115,9 @@ class Prover:
 
     def _may_solve(self) -> bool:
         left = self.search.left_s()
-        return self.size <= SMALL_LP or (self.size <= LARGE_LP and left is not None and left > 10.0)
+        return self.size <= SMALL_LP or (
+            self.size <= LARGE_LP and left is not None and left * LP_SIZE_PER_S > self.size
+        )
 
     def can_dive(self) -> bool:
         """Whether there is an LP to go down from, with all its rows."""

@@ -1,0 +1,1 @@
+"""Plans within a budget, and the frontier of what is spent against what service loses."""

@@ -1,0 +1,174 @@
+"""The best plan within one budget: prices on it draw together, then the whole model.
+
+Between a price at which the plan keeps to the budget and one at which it does not, the next is that at which both plans
+are equally good. What gap then is left lies in a dent of the frontier that no price reaches: the whole model has the
+budget as a row, or, where it is too large, other seeds make other plans on their way.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from dataclasses import dataclass
+
+from models.check.report import OPTIMAL_GAP
+from models.domain import Instance, Plan
+from models.errors import NoPlan
+from models.goal import Goal
+from planner.engines import interrupts
+from planner.engines.base import Limits, Progress, Solution
+from planner.frontier.explorer import EXACT_SHARE, Explorer
+from planner.frontier.tradeoff import Point
+from planner.solve import must_pass
+
+STEP = 4.0
+"""Factor between prices until the budget lies between two plans."""
+MOST_STEPS = 12
+NEAR = 0.02
+"""Prices nearer to each other than this part are not told apart."""
+AGAIN = 4
+"""Solves with other seeds, where no time limit ends them."""
+
+End = tuple[float, Point]
+"""A price, and the plan found at it."""
+
+
+@dataclass(eq=False)
+class BudgetSearch:
+    """The search within one budget; None: as much as one likes."""
+
+    explorer: Explorer
+    budget: float | None
+
+    def run(self) -> None:
+        """Solve at prices, then exactly, until the best plan is proven or the time is over.
+
+        Raises Infeasible where no plan keeps to the budget.
+        """
+        explorer, budget = self.explorer, self.budget
+        explorer.budget = budget
+        with interrupts.held():
+            if budget is None:
+                self._search_freely()
+                return
+            below, above = self._bracket(budget)
+            below, above = self._draw_together(budget, below, above)
+            if explorer.goes_exact and not self._has_enough():
+                explorer.search_exactly(budget, explorer.left_s())
+            else:
+                self._search_again([end[0] for end in (below, above) if end is not None])
+
+    def _has_enough(self) -> bool:
+        return self.explorer.is_over() or self.explorer.is_proven(self.budget)
+
+    def _search_freely(self) -> None:
+        self.explorer.explore_freely()
+        # Only at the price of the objective itself is a line a bound without a budget.
+        if not self._has_enough():
+            self.explorer.explore(self.explorer.known.base, seconds=self.explorer.left_s())
+
+    def _bracket(self, budget: float) -> tuple[End | None, End | None]:
+        """(price, plan) that keeps to the budget, and one at a lower price that does not; None where there is none."""
+        explorer, base = self.explorer, self.explorer.known.base
+        price = explorer.natural_price(budget)
+        below: End | None = None
+        above: End | None = None
+        for _ in range(MOST_STEPS):
+            point = None if explorer.is_over() else explorer.explore(price, glance=True)
+            if point is None:
+                break
+            if explorer.known.keeps_to(budget, point):
+                below = (price, point)
+                if price <= base or above is not None or self._has_enough():
+                    break
+                price = max(price / STEP, base)
+            else:
+                above = (price, point)
+                if below is not None:
+                    break
+                price = price * STEP
+        if explorer.known.best(budget) is None and not explorer.is_over():
+            self._look_for_the_cheapest(budget)
+        return below, above
+
+    def _look_for_the_cheapest(self, budget: float) -> None:
+        """Find the plan that spends least; raise Infeasible where even that is proven to exceed the budget."""
+        explorer = self.explorer
+        cheapest = explorer.explore_spending()
+        if cheapest is None or explorer.known.keeps_to(budget, cheapest):
+            return
+        least = explorer.known.least_spent
+        if least is not None and not Goal(explorer.objective, budget).allows(least):
+            raise explorer.below_the_cheapest(budget, least)
+
+    def _draw_together(self, budget: float, below: End | None, above: End | None) -> tuple[End | None, End | None]:
+        """Prices nearer and nearer to that at which plans begin to keep to the budget."""
+        explorer = self.explorer
+        while below is not None and above is not None and above[0] < below[0] * (1 - NEAR):
+            if self._has_enough() or (explorer.goes_exact and explorer.has_spent(EXACT_SHARE)):
+                break
+            price = _crossing(below, above)
+            point = explorer.explore(price)
+            if point is None:
+                break
+            if explorer.known.keeps_to(budget, point):
+                below = (price, point)
+            else:
+                above = (price, point)
+        return below, above
+
+    def _search_again(self, prices: list[float]) -> None:
+        """Plans on the way of other solves at the prices next to the budget: one may lie in a dent."""
+        explorer = self.explorer
+        seeds = itertools.count(1) if explorer.limits.time_limit_s is not None else range(1, AGAIN + 1)
+        for seed in seeds if prices else ():
+            if self._has_enough():
+                return
+            left = explorer.left_s()
+            explorer.explore(prices[seed % len(prices)], seed=seed, seconds=None if left is None else left / 2)
+
+
+def _crossing(cheap: End, dear: End) -> float:
+    """The price at which two plans are equally good; the middle of theirs where that is not well between them."""
+    saved = dear[1].spent - cheap[1].spent
+    price = (cheap[1].service - dear[1].service) / saved if saved > 0 else 0.0
+    low, high = dear[0], cheap[0]
+    is_between = low + (high - low) * NEAR < price < high - (high - low) * NEAR
+    return price if is_between else math.sqrt(low * high) if low > 0 else high / 2
+
+
+def solve_for(instance: Instance, goal: Goal, engine: str = "auto", limits: Limits | None = None) -> Solution:
+    """The best plan found for a goal, checked, with its proof. For the lowest cost without a budget it is
+    `planner.solve.solve` that is meant.
+
+    Raises as that does; Infeasible names a budget that is enough. On Ctrl-C the best plan so far that keeps to the
+    budget comes back with status "interrupted".
+    """
+    explorer = Explorer(instance, goal.objective, engine, limits or Limits())
+    BudgetSearch(explorer, goal.budget).run()
+    best = explorer.known.best(goal.budget)
+    if best is None:
+        if explorer.interrupted:
+            raise KeyboardInterrupt
+        raise NoPlan("no plan within the budget was found in time, and none was proven impossible; raise --time-limit")
+    plan = certified(explorer, best, goal)
+    must_pass(instance, plan)
+    notes = (f"{explorer.solves} solves at prices on the budget",)
+    progress = Progress("budget", time.monotonic() - explorer.begun, plan.cost, plan.dual_bound)
+    return Solution(plan, progress.elapsed_s, notes, (progress,))
+
+
+def certified(explorer: Explorer, point: Point, goal: Goal) -> Plan:
+    """The plan with what is proven of it under the goal."""
+    known = explorer.known
+    bound, gap = known.bound(goal.budget), known.gap(goal.budget)
+    status = "interrupted" if explorer.interrupted else "optimal" if gap <= OPTIMAL_GAP else "feasible"
+    shown = None if math.isinf(gap) else gap
+    update: dict[str, object] = {"status": status, "gap": shown, "objective": goal.objective, "budget": goal.budget}
+    proven = None if bound is None else known.told(min(bound, known.value(point)))
+    if goal.objective == "cost":
+        update["dual_bound"] = proven
+    else:
+        update |= {"welfare": known.told(point.service), "welfare_bound": proven}
+    return point.plan.model_copy(update=update)

@@ -1,0 +1,265 @@
+"""Solves at prices on the budget, and of the whole model with the budget as a row: how to know more."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from models.check import check
+from models.domain import SERVICE_TERMS, Instance, Plan
+from models.errors import Clash, Fault, Infeasible, InvalidInput, NoPlan
+from models.goal import Goal, Objective, at_price, most_welfare, spending_alone, spent_of, welfare_of
+from models.rentals import NodeRules
+from models.starts import all_starts
+from planner.engines import interrupts
+from planner.engines.assemble import plan_of
+from planner.engines.base import Limits, Progress
+from planner.engines.replay import schedule_of
+from planner.engines.schedule import Schedule
+from planner.engines.search import ProvenInfeasible, Search
+from planner.frontier.tradeoff import Point, Tradeoff
+from planner.horizon import num_slots_of
+from planner.solve import MOST_STARTS, solve, versions
+
+SOLVES = 10
+"""Among how many solves the time is shared out, at least."""
+GLANCES = 20
+"""The same, of solves by the fast engine that only find between which prices to look, to a gap of"""
+GLANCE_GAP = 0.01
+EXACT_SHARE = 0.5
+"""Part of the time that is left for the whole model with the budget as a row."""
+FREE = 1e-3
+"""Part of the natural price at which spending is all but free."""
+
+
+@dataclass(eq=False)
+class Explorer:
+    """What is known of an instance's budgets, and the solves that add to it, within one time limit."""
+
+    instance: Instance
+    objective: Objective
+    engine: str = "auto"
+    limits: Limits = field(default_factory=Limits)
+    budget: float | None = None
+    """The one that is looked at."""
+    solves: int = 0
+    interrupted: bool = False
+
+    def __post_init__(self) -> None:
+        self.begun = time.monotonic()
+        self.num_slots = num_slots_of(self.instance)
+        self.known = Tradeoff(self.objective, most_welfare(self.instance))
+        if self.objective == "welfare" and self.known.most_welfare <= 0:
+            mend = "give jobs a value or a utility, or plan for the lowest cost"
+            raise InvalidInput(
+                [Fault("no job is worth anything: there is no welfare to maximise", ("jobs",), mend=mend)]
+            )
+
+    # Time
+
+    def left_s(self) -> float | None:
+        """Seconds until the time limit; None without one."""
+        limit = self.limits.time_limit_s
+        return None if limit is None else limit - (time.monotonic() - self.begun)
+
+    def has_spent(self, part: float) -> bool:
+        """Whether so much of the time is over; never without a limit."""
+        left, limit = self.left_s(), self.limits.time_limit_s
+        return left is not None and limit is not None and left < (1 - part) * limit
+
+    def is_over(self) -> bool:
+        """Whether the time has passed, or somebody has stopped it."""
+        left = self.left_s()
+        self.interrupted |= interrupts.asked()
+        return self.interrupted or (left is not None and left <= 0)
+
+    def is_proven(self, budget: float | None) -> bool:
+        """Whether the gap asked for is reached."""
+        return self.known.gap(budget) <= self.limits.gap
+
+    # One solve
+
+    def explore(
+        self, price: float, *, glance: bool = False, seed: int = 0, seconds: float | None = None
+    ) -> Point | None:
+        """Solve at a price, or glance at it, for a share of the time or so many seconds; the plan found, if any."""
+        priced = at_price(self.instance, self.objective, price, self.num_slots)
+        limit = self.limits.time_limit_s
+        if seconds is None and limit is not None:
+            seconds = limit / (GLANCES if glance else SOLVES)
+        limits = replace(
+            self.limits,
+            gap=max(self.limits.gap, GLANCE_GAP) if glance else self.limits.gap,
+            seed=self.limits.seed + seed,
+            time_limit_s=self._at_most(seconds),
+            on_schedule=(lambda schedule, costs: self._see(schedule, costs, price)) if price > 0 else None,
+        )
+        plan = self._plan(priced, "fast" if glance else self.engine, limits)
+        if plan is not None and plan.dual_bound is not None:
+            self.known.lines.append((price, plan.dual_bound))
+        return self._took(plan, f"price {price:.3g}")
+
+    def _at_most(self, seconds: float | None) -> float | None:
+        left = self.left_s()
+        return None if left is None or seconds is None else max(0.0, min(left, seconds))
+
+    def explore_spending(self) -> Point | None:
+        """Solve for the smallest budget; the plan, whose spending it may be."""
+        limit = self.limits.time_limit_s
+        limits = replace(self.limits, time_limit_s=None if limit is None else self._at_most(limit / SOLVES))
+        plan = self._plan(spending_alone(self.instance, self.num_slots), self.engine, limits)
+        if plan is not None and plan.dual_bound is not None:
+            self.known.least_spent = max(plan.dual_bound, self.known.least_spent or 0.0)
+        return self._took(plan, "spending alone")
+
+    def explore_freely(self) -> Point | None:
+        """Solve as if there were no budget."""
+        if self.objective == "cost":
+            return self.explore(self.known.base)
+        return self.explore(FREE * self.natural_price(None))
+
+    def _plan(self, priced: Instance, engine: str, limits: Limits) -> Plan | None:
+        """A plan of a changed instance; None where there is none in time, though there was of another price, or where
+        somebody stopped it."""
+        self.solves += 1
+        try:
+            plan = self._solved(priced, "fast" if engine == "auto" else engine, replace(limits, on_progress=None))
+        except KeyboardInterrupt:
+            self.interrupted = True
+            return None
+        except NoPlan:
+            if not self.known.points:
+                raise
+            return None
+        self.interrupted |= plan.status == "interrupted"
+        return plan
+
+    def _solved(self, priced: Instance, engine: str, limits: Limits) -> Plan:
+        try:
+            return solve(priced, engine, limits).plan
+        except NoPlan:
+            if engine != "fast" or self.known.points:
+                raise
+            # What the fast engine finds no plan for may have none: only the whole model proves that.
+            return solve(priced, "auto", replace(limits, time_limit_s=self.left_s())).plan
+
+    def _took(self, plan: Plan | None, phase: str) -> Point | None:
+        """The plan as a point among those that are known."""
+        if plan is None:
+            return None
+        point = self._point(plan)
+        self.known.add(point)
+        self.report(phase)
+        return point
+
+    def _see(self, schedule: Schedule, costs: Mapping[str, float], price: float) -> None:
+        """Take note of a schedule on the way of a solve: it may be the best within a smaller budget."""
+        service = math.fsum(costs[term] for term in SERVICE_TERMS)
+        self.known.add(Point(spent_of(costs) / price, service, lambda: self._point(self._restored(schedule)).plan))
+
+    def _restored(self, schedule: Schedule) -> Plan:
+        seed, made = self.limits.seed, versions()
+        return plan_of(
+            schedule, status="feasible", engine="fast", seed=seed, versions=made, dual_bound=None, packing_cost=None
+        )
+
+    @cached_property
+    def _rules(self) -> dict[str, NodeRules]:
+        """What the nodes of each pool cost."""
+        pools = enumerate(self.instance.pools)
+        return {pool.id: NodeRules.of(self.instance, p, self.num_slots) for p, pool in pools}
+
+    def _point(self, plan: Plan) -> Point:
+        """The plan as one of the instance itself: the same runs on the same nodes, at its own prices."""
+        nodes_on = tuple(
+            on.model_copy(update={"cost": self._rules[on.pool].cost(on.start_slot, on.end_slot)})
+            for on in plan.nodes_on
+        )
+        same = {"instance_hash": self.instance.content_hash, "nodes_on": nodes_on, "packing_cost": None}
+        restated = plan.model_copy(update=same | {"status": "feasible", "dual_bound": None, "gap": None})
+        costs = check(self.instance, restated).costs
+        restated = restated.model_copy(update={"costs": costs, "cost": math.fsum(costs.values())})
+        spent = spent_of(costs)
+        lost = self.known.most_welfare - welfare_of(self.instance, restated)
+        return Point(spent, restated.cost - spent if self.objective == "cost" else lost, lambda: restated)
+
+    def report(self, phase: str) -> None:
+        """Tell how things stand under the budget that is looked at."""
+        if self.limits.on_progress is not None:
+            best, bound = self.known.best(self.budget), self.known.bound(self.budget)
+            value = None if best is None else self.known.value(best)
+            self.limits.on_progress(Progress(phase, time.monotonic() - self.begun, value, bound))
+
+    @cached_property
+    def is_small(self) -> bool:
+        """Whether the whole model is small enough to be built."""
+        return all_starts(self.instance, self.num_slots).num_starts <= MOST_STARTS
+
+    @property
+    def goes_exact(self) -> bool:
+        """Whether the whole model is solved after the prices."""
+        return self.engine != "fast" and self.is_small
+
+    def natural_price(self, budget: float | None) -> float:
+        """A price to begin with: that of the objective, or at which all welfare is worth the budget."""
+        if self.objective == "cost":
+            return 1.0
+        if budget is None:
+            points = self.known.points
+            budget = sum(point.spent for point in points) / len(points) if points else 0.0
+        return self.known.most_welfare / (budget if budget > 0 else 1.0)
+
+    @property
+    def cheapest_spends(self) -> float:
+        """The least that a plan which is known spends."""
+        return min((point.spent for point in self.known.points), default=math.inf)
+
+    # The whole model
+
+    def search_exactly(self, budget: float, seconds: float | None) -> None:
+        """The whole model with the budget as a row, from the best plan known, for so long; None: without limit.
+
+        Raises Infeasible where no plan keeps to the budget.
+        """
+        from planner.engines.exact import solve_exactly  # Pyomo takes a second to import
+
+        starts = all_starts(at_price(self.instance, self.objective, 1.0, self.num_slots), self.num_slots)
+        limits = replace(self.limits, time_limit_s=seconds, on_progress=None)
+        search = Search(starts, limits, goal=Goal(self.objective, budget))
+        best = self.known.best(budget)
+        known = None if best is None else schedule_of(best.plan, starts)
+        if known is not None:
+            search.offer(known, "exact")
+        try:
+            solve_exactly(search)
+        except ProvenInfeasible:
+            self.known.least_spent = max(math.nextafter(budget, math.inf), self.known.least_spent or 0.0)
+            raise self.below_the_cheapest(budget, None) from None
+        except KeyboardInterrupt:
+            self.interrupted = True
+        self.interrupted |= search.interrupted
+        if search.dual_bound is not None:
+            self.known.exact_bounds[budget] = search.dual_bound
+        if search.schedule is not None and search.schedule is not known:
+            self.known.add(self._point(self._restored(search.schedule).model_copy(update={"engine": "exact"})))
+        self.report("budget as a row")
+
+    def below_the_cheapest(self, budget: float, least: float | None) -> Infeasible:
+        """What is raised where no plan keeps to a budget; it names one that is enough."""
+        money = self.instance.currency
+        smallest = self.cheapest_spends
+        proven = "no plan keeps to it" if least is None else f"no plan spends less than {least:.10g}"
+        amount = "a larger one" if math.isinf(smallest) else f"{_rounded_up(smallest):.10g} {money} is enough"
+        return Infeasible(
+            f"the budget of {budget:.10g} {money} is below the cheapest plan: {proven}",
+            [Clash("budget", f"{amount} instead of {budget:.10g}", way="a larger budget")],
+        )
+
+
+def _rounded_up(money: float) -> float:
+    """An amount with ten digits that is no less, but for rounding: what is told as enough must be."""
+    shown = float(f"{money:.10g}")
+    return shown if shown >= money * (1 - 1e-12) else float(f"{money * (1 + 1e-9):.10g}")
