@@ -106,6 +106,11 @@ class Plan(Entity):
     budget: float | None = Field(None, description="what may be spent at most; none: any amount")
     welfare: float | None = Field(None, description="what the completed jobs are worth, where that is the objective")
     welfare_bound: float | None = Field(None, description="what no plan within the budget is worth more than")
+    fixed_gpus: Literal["cheapest", "fastest", "smallest"] | None = Field(
+        None,
+        description="the mode whose GPUs each job was to have; what is proven holds among such plans; none: any mode",
+        exclude_if=lambda rule: rule is None,
+    )
     runs: tuple[Run, ...]
     rejected: tuple[str, ...] = ()
     nodes_on: tuple[NodeOn, ...] = ()

@@ -10,7 +10,7 @@ import typer
 from planner.cli import output
 from planner.cli.exits import Exit
 from planner.cli.failures import failures
-from planner.cli.options import AsJson, InstancePath, Seed, examples
+from planner.cli.options import AsJson, FixedGpus, InstancePath, Seed, examples
 from planner.cli.plan import Engine, Objective, parse_budget, parse_gap, parse_time_limit
 from planner.cli.progress import live
 
@@ -44,6 +44,7 @@ def frontier(
             "budget as a row where it is small enough."
         ),
     ] = Engine.AUTO,
+    fixed_gpus: FixedGpus = None,
     time_limit: Annotated[str, typer.Option(metavar="TIME", help="Time for all of it: 60, 90s or 10m.")] = "60",
     gap: Annotated[str, typer.Option(metavar="GAP", help="Proven gap at which each solve stops.")] = "0.001",
     seed: Seed = 0,
@@ -62,6 +63,10 @@ def frontier(
         from planner.io.instances import read_instance
 
         problem = read_instance(instance)
+        if fixed_gpus is not None:
+            from planner.fixed import at_fixed_gpus
+
+            problem = at_fixed_gpus(problem, fixed_gpus.value)
         asked = None
         if budgets is not None:
             asked = sorted(parse_budget(text, problem.currency, "--budgets") or 0.0 for text in budgets.split(","))
@@ -79,6 +84,7 @@ def frontier(
                     "instance": problem.name,
                     "currency": problem.currency,
                     "objective": objective.value,
+                    "fixed_gpus": None if fixed_gpus is None else fixed_gpus.value,
                     "least_spent": made.known.least_spent,
                     "cheapest_spends": made.cheapest_spends,
                     "solves": made.solves,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +24,25 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document on
 MOST_SEED = 2**31 - 1
 """Of HiGHS, which keeps it in 32 bits."""
 Seed = Annotated[int, typer.Option(min=0, max=MOST_SEED, metavar="N", help="Seed of all random choices.")]
+
+
+class Modes(StrEnum):
+    """Rules that give each job a mode."""
+
+    CHEAPEST = "cheapest"
+    FASTEST = "fastest"
+    SMALLEST = "smallest"
+
+
+FixedGpus = Annotated[
+    Modes | None,
+    typer.Option(
+        "--fixed-gpus",
+        help="Keep each job to the GPU count of its cheapest, fastest or smallest mode; pools, times and storage stay "
+        "open.",
+        show_default=False,
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite a file that is not an instance, too.")]
 InstanceOut = Annotated[
     Path,

@@ -16,7 +16,7 @@ import typer
 from planner.cli import output, target
 from planner.cli.exits import Exit
 from planner.cli.failures import Unwritable, failures, outcome_of, tell
-from planner.cli.options import AsJson, InstancePath, Seed, examples
+from planner.cli.options import AsJson, FixedGpus, InstancePath, Modes, Seed, examples
 from planner.cli.progress import live
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ EPILOG = examples(
     "planner plan tonight.yaml --engine fast --work-limit 20000 --out plans/tonight",
     "planner plan tonight.yaml --budget 5000",
     "planner plan tonight.yaml --objective welfare --budget 5000",
+    "planner plan tonight.yaml --fixed-gpus smallest",
     "planner plan tonight.yaml --json --quiet > tonight.json",
 )
 
@@ -121,6 +122,7 @@ def plan(
             show_default=False,
         ),
     ] = None,
+    fixed_gpus: FixedGpus = None,
     time_limit: Annotated[
         str | None,
         typer.Option(
@@ -173,7 +175,7 @@ def plan(
 
         goal = Goal(objective.value, parse_budget(budget, problem.currency))
         with _stop_signals() as hold:
-            solution = _solve(problem, goal, engine.value, limits, quiet, hold)
+            solution = _solve(problem, goal, fixed_gpus, engine.value, limits, quiet, hold)
             trouble = _write(problem, solution, out)
         _report(problem, solution, None if trouble else out, trouble, as_json, quiet)
         if trouble is not None:
@@ -187,6 +189,7 @@ def plan(
 def _solve(
     problem: Instance,
     goal: Goal,
+    fixed_gpus: Modes | None,
     engine: str,
     limits: dict[str, Any],
     quiet: bool,
@@ -200,12 +203,20 @@ def _solve(
         from planner.solve import solve
 
         asked = Limits(**limits, on_progress=on_progress)
-        if goal == LOWEST_COST:
-            solution = solve(problem, engine, asked)
-        else:
+
+        def planned(instance: Instance) -> Solution:
+            if goal == LOWEST_COST:
+                return solve(instance, engine, asked)
             from planner.frontier.budget import solve_for
 
-            solution = solve_for(problem, goal, engine, asked)
+            return solve_for(instance, goal, engine, asked)
+
+        if fixed_gpus is None:
+            solution = planned(problem)
+        else:
+            from planner.fixed import solve_at_fixed_gpus
+
+            solution = solve_at_fixed_gpus(problem, fixed_gpus.value, planned)
         hold()
     return solution
 

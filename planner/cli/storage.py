@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from planner.cli import output
 from planner.cli.failures import failures
-from planner.cli.options import AsJson, InstancePath, examples
+from planner.cli.options import AsJson, InstancePath, Modes, examples
 
 EPILOG = examples(
     "planner storage instances/quickstart.yaml",
@@ -18,14 +17,6 @@ EPILOG = examples(
     "planner storage tonight.yaml --plan plans/tonight --whole",
     "planner storage tonight.yaml --json",
 )
-
-
-class Modes(StrEnum):
-    """Rules that give each job a mode."""
-
-    CHEAPEST = "cheapest"
-    FASTEST = "fastest"
-    SMALLEST = "smallest"
 
 
 def storage(

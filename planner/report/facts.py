@@ -127,6 +127,7 @@ class Facts:
             "spent": self.spent,
             "welfare": plan.welfare,
             "welfare_bound": plan.welfare_bound,
+            "fixed_gpus": plan.fixed_gpus,
             "jobs": self.num_jobs,
             "late_jobs": len(self.late),
             "rejected_jobs": len(plan.rejected),

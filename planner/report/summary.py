@@ -83,20 +83,23 @@ def goal_rows(facts: Facts) -> list[tuple[str, str, str]]:
         rows.append(("welfare", money(plan.welfare, plan.currency), "bold"))
     if plan.budget is not None:
         rows.append(("spent", f"{money(facts.spent, plan.currency)} of {money(plan.budget, plan.currency)}", ""))
+    if plan.fixed_gpus is not None:
+        rows.append(("GPUs", f"as in each job's {plan.fixed_gpus} mode", ""))
     return rows
 
 
 def gap_sentence(facts: Facts) -> str:
     """What is proven, in words."""
     plan = facts.plan
+    such = "" if plan.fixed_gpus is None else " with these GPUs"
     if plan.objective == "welfare":
         if plan.welfare_bound is None:
             return "unknown: no upper bound was found"
         most = money(plan.welfare_bound, plan.currency)
-        return f"{share(plan.gap)}: no plan within the budget is worth more than {most}"
+        return f"{share(plan.gap)}: no plan within the budget{such} is worth more than {most}"
     if plan.dual_bound is None:
         return "unknown: no lower bound was found"
-    return f"{share(plan.gap)}: no plan can cost less than {money(plan.dual_bound, plan.currency)}"
+    return f"{share(plan.gap)}: no plan{such} can cost less than {money(plan.dual_bound, plan.currency)}"
 
 
 def _headline(facts: Facts, canvas: Canvas, wall_s: float | None, out: str | None) -> Text:

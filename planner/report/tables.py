@@ -79,6 +79,8 @@ def certificate_table(facts: Facts, canvas: Canvas) -> Table:
         rows[2:3] = [("welfare", money(plan.welfare, plan.currency)), ("no more than", bound)]
     if plan.budget is not None:
         rows.append(("spent", f"{money(facts.spent, plan.currency)} of {money(plan.budget, plan.currency)}"))
+    if plan.fixed_gpus is not None:
+        rows.append(("GPUs", f"as in each job's {plan.fixed_gpus} mode; bound and gap are of such plans"))
     if plan.packing_cost is not None:
         rows.append(
             (

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run, write_document
+from tests.documents import HOUR
+from tests.engines.samples import instance_of, mode
 from tests.test_frontier import two_jobs
 
 
@@ -62,3 +64,27 @@ def test_the_frontier(run: Run, file: Path) -> None:
     rows = json.loads(run(*arguments, "--json").stdout)["rows"]
     assert [row["is_infeasible"] for row in rows] == [True, False, False, False]
     assert [row["value"] for row in rows] == [None, 10.0, 17.0, 17.0]
+
+
+def test_fixed_gpus(run: Run, instance_file: Path, tmp_path: Path) -> None:
+    """The plan says so, is one of the instance itself, and is not shown as a bound on all plans."""
+    result = run("plan", instance_file, "--fixed-gpus", "smallest", "--out", tmp_path / "plan")
+    assert result.exit_code == 0
+    assert "as in each job's smallest mode" in result.stdout
+    assert "no plan with these GPUs can cost less" in result.stdout
+    assert run("check", instance_file, tmp_path / "plan").exit_code == 0
+    told = json.loads(run("plan", instance_file, "--fixed-gpus", "fastest", "--json").stdout)
+    assert told["fixed_gpus"] == "fastest"
+
+
+def test_the_frontier_of_a_hopeless_instance(run: Run, tmp_path: Path) -> None:
+    job = {"deadline": HOUR, "modes": [mode(1.0, 1, "own")]}
+    instance = instance_of([job, job], pools__0__gpus_per_node=1, pools__0__nodes=1)
+    file = write_document(tmp_path / "late.json", instance.model_dump(mode="json", exclude_none=True))
+    assert run("frontier", file, "--time-limit", "10").exit_code == 4
+
+
+def test_the_frontier_says_what_the_cheapest_spends(run: Run, file: Path) -> None:
+    page = run("frontier", file, "--points", "3", "--time-limit", "20").stdout
+    assert "the cheapest plan found spends 2.00 USD; no plan spends less than 2.00 USD" in page
+    assert "a cheaper one may exist" not in page
