@@ -51,6 +51,8 @@ rounded LP, which is tried where it is no dearer than so many times the best pla
 NEAR = 1.03
 MANY_JOBS, FEW_TIMES = 200, 4
 """Up to which plans are constructed anew the first times that the prices change."""
+FIRST_PART, FIRST_PART_OF_MANY = 0.3, 0.1
+"""Of the time, for constructing the first plan; where jobs are many the LP rounded makes a better one."""
 STEPS, MOST_STEPS = 8, 40
 """Of the proof between two epochs of the search; at most where the time is divided between both."""
 DIVE_EVERY = 6
@@ -120,7 +122,8 @@ class Fast:
 
     def _first_plan(self) -> None:
         """Any plan at all, before anything that takes long."""
-        best = best_construction(self.occupancy, self._guide(), self.search.has_spent(0.3))
+        part = FIRST_PART if self.table.num_jobs <= MANY_JOBS else FIRST_PART_OF_MANY
+        best = best_construction(self.occupancy, self._guide(), self.search.has_spent(part))
         if best is not None:
             self.occupancy.restore(best)
             self._offer("construct")

@@ -18,8 +18,10 @@ CLIMB, CLIMB_ON = 60, 30
 SMALL_LP = 300_000
 """Jobs times limits times slots up to which the LP is solved whatever the time: a round takes some hundredths of a
 second."""
-LARGE_LP = 3_000_000
+LARGE_LP = 20_000_000
 """Up to which it is solved at all, in a part of the time."""
+LARGE_DIVE = 3_000_000
+"""Up to which there are ways down from it: each takes about a hundred more LPs."""
 LP_PART = 0.25
 LP_SIZE_PER_S = 150_000
 """Of its size for each second left, at most: what is broken off has cost time and given neither bound nor plan."""
@@ -123,7 +125,7 @@ class Prover:
         """Whether there is an LP to go down from, with all its rows."""
         centre = self.certificate.lowest
         has_rows = self.size > BRANCH_LP or centre.branch.windows is not None or centre.cut > CUT_ROUNDS
-        return self.columns is not None and centre.solved and has_rows
+        return self.columns is not None and centre.solved and has_rows and self.size <= LARGE_DIVE
 
     def dive(self, settled: Mapping[int, Start], seconds: float | None) -> dict[int, Start]:
         """A start (row, slot) for each job, down from the LP of the branch with the lowest bound, within some seconds;
@@ -143,7 +145,7 @@ class Prover:
         for _ in range(LEAF_ROUNDS if is_leaf else LP_ROUNDS):
             budget = None if ends is None else ends - time.monotonic()
             if budget is not None and budget <= 0:
-                return
+                break
             goes_on = self.columns.round(centre, time_limit_s=budget)
             if not goes_on or self.columns.gap_of_master() < (LEAF_GAP if is_leaf else LP_GAP):
                 centre.solved = True
