@@ -5,8 +5,9 @@
 
 - *schedule first*: the cheapest plan if reading cost nothing and had no limit; then the cheapest caching and bandwidth
   for exactly these runs.
-- *storage first*: CBA at the jobs' cheapest modes; then the cheapest plan with no more bandwidth and cache than that,
-  both paid whether used or not (which datasets are cached it may still choose: this favours it).
+- *storage first*: CBA at the jobs' cheapest modes says which datasets are cached at which site, and how much bandwidth
+  there is; then the cheapest plan with just that, paid whether used or not.
+- *storage first, open caches*: the same, but which datasets are in the cache paid for is open until the plan is made.
 
 Every plan is made by the same engine in the same time and passes the checker; the joint plan's gap is beside what it
 saves, as a saving below the gap is not proven.
@@ -19,21 +20,23 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 
 from benchmarks.common import RESULTS, made_by, write_whole
 from benchmarks.sets import Case
-from models import grid
-from models.domain import Instance, ModeEntry, Plan
-from models.domain.modes import modes_of
+from models.domain import Instance, Job, ModeEntry, Plan
+from models.domain.modes import Mode, modes_of
 from models.errors import Infeasible, NoPlan
-from models.storage.cba import Allocation, allocate
-from models.storage.demand import demands
-from models.storage.tariff import tariff_of
+from models.storage.cba import allocate
+from models.storage.demand import Demand, demands
+from models.storage.problem import Allocation
+from models.storage.reading import is_served
 from planner.engines.base import Limits
-from planner.horizon import num_slots_of
 from planner.modes import modes_by
 from planner.solve import solve
 
+FREE = {"tariff": (), "points": (), "tiers": (), "power": None}
+"""Storage without a tariff."""
 FAMILIES = ("mixed", "contended", "busy")
 LOADS = (0.5, 0.8, 1.0)
 JOBS, NODES = 20, 14
@@ -41,7 +44,7 @@ JOBS, NODES = 20, 14
 
 def without_storage(instance: Instance) -> Instance:
     """Reading is free: no tariff, no limits, no prices of links."""
-    dry = {"tariff": (), "points": (), "tiers": (), "power": None, "bandwidth_cap": None, "cache_capacity": 0.0}
+    dry = FREE | {"bandwidth_cap": None, "cache_capacity": 0.0}
     sites = tuple(s.model_copy(update={"storage": s.storage.model_copy(update=dry)}) for s in instance.sites)
     network = tuple(link.model_copy(update={"price": 0.0, "bandwidth": None}) for link in instance.network)
     return instance.altered(sites=sites, network=network)
@@ -58,21 +61,30 @@ def with_runs_of(instance: Instance, plan: Plan) -> Instance:
             for mode in modes_of(instance, job)
             if (mode.name, instance.pools[mode.pool].id, mode.speed) == (segment.mode, segment.pool, segment.speed)
         )
-        entry = ModeEntry(
-            id=mode.name,
-            pool=segment.pool,
-            gpus=mode.gpus or None,
-            share=None if mode.gpus else mode.slices / instance.pools[mode.pool].slices_per_gpu,
-            duration=mode.duration_s,
-            read_rate=mode.read_rate_mb_s,
-            memory=mode.memory_gb or None,
-            cpu_cores=mode.cpu_cores or None,
-            ram=mode.ram_gb or None,
-        )
         times = {"release": segment.start_slot * plan.slot_s, "deadline": segment.end_slot * plan.slot_s}
-        only = {"modes": (entry,), "model": None, "samples": None, "sample_size": None, "speed_levels": (1.0,)}
-        jobs.append(job.model_copy(update=times | only))
+        entries = (_entry(instance, mode, mode.name, mode.read_rate_mb_s),)
+        jobs.append(_with_modes(job, entries).model_copy(update=times | {"speed_levels": (1.0,)}))
     return instance.altered(jobs=tuple(jobs), horizon=plan.num_slots * plan.slot_s)
+
+
+def _entry(instance: Instance, mode: Mode, name: str, read_rate: float) -> ModeEntry:
+    """The entry of a mode in its pool, at the mode's speed, with another name and read rate, MB/s."""
+    pool = instance.pools[mode.pool]
+    return ModeEntry(
+        id=name,
+        pool=pool.id,
+        gpus=mode.gpus or None,
+        share=None if mode.gpus else mode.slices / pool.slices_per_gpu,
+        duration=mode.duration_s,
+        read_rate=read_rate,
+        memory=mode.memory_gb or None,
+        cpu_cores=mode.cpu_cores or None,
+        ram=mode.ram_gb or None,
+    )
+
+
+def _with_modes(job: Job, entries: tuple[ModeEntry, ...]) -> Job:
+    return job.model_copy(update={"modes": entries, "model": None, "samples": None, "sample_size": None})
 
 
 def schedule_first(instance: Instance, limits: Limits) -> float | None:
@@ -84,33 +96,92 @@ def schedule_first(instance: Instance, limits: Limits) -> float | None:
         return None
 
 
-def storage_first(instance: Instance, limits: Limits) -> float | None:
-    """Cost of the plan; None where no plan keeps to what CBA bought."""
-    bought: dict[str, Allocation] = {}
-    for demand in demands(instance, modes_by(instance, "cheapest")):
-        try:
-            bought[demand.site] = allocate(demand.problem, whole=True).allocation
-        except Infeasible:
-            return None
-    sites, sunk, num_slots = [], 0.0, num_slots_of(instance)
+Bought = dict[str, tuple[Demand, Allocation]]
+"""What CBA caches and buys at each site at which it does."""
+
+
+def bought_first(instance: Instance) -> Bought:
+    """CBA at the jobs' cheapest modes, datasets cached wholly.
+
+    Raises Infeasible where the bandwidth sold and the caches do not suffice for all jobs at once, NoPlan where that is
+    open.
+    """
+    found = demands(instance, modes_by(instance, "cheapest"))
+    return {demand.site: (demand, allocate(demand.problem, whole=True).allocation) for demand in found}
+
+
+def sunk_cost(bought: Bought, *, is_open: bool) -> float:
+    """Money for cache and bandwidth, and for what is copied into the cache; an open one is filled by the plan."""
+    return math.fsum(
+        demand.hours * (made.cost - made.transfer_cost + (0.0 if is_open else demand.problem.copying @ made.cached))
+        for demand, made in bought.values()
+    )
+
+
+def with_storage(instance: Instance, bought: Bought, *, is_open: bool) -> Instance:
+    """With no more bandwidth than was bought, for nothing. The cache is as large as what was to be cached where it is
+    open; else what is cached is not read over the link by any job, and nothing else is cached."""
+    sites = []
     for site in instance.sites:
-        allocation, hours = bought.get(site.id), grid.billed_hours(instance, site, num_slots)
-        gb, mb_s = (0.0, 0.0) if allocation is None else (allocation.cached_gb, allocation.bandwidth_mb_s)
-        sunk += hours * (site.storage.cache_price * gb + float(tariff_of(site.storage).price(mb_s)))
-        free = {"tariff": (), "points": (), "tiers": (), "power": None, "cache_price": 0.0}
-        storage = site.storage.model_copy(update=free | {"bandwidth_cap": mb_s, "cache_capacity": gb})
-        sites.append(site.model_copy(update={"storage": storage}))
+        gb, mb_s = 0.0, 0.0
+        if site.id in bought:
+            gb, mb_s = bought[site.id][1].cached_gb, bought[site.id][1].bandwidth_mb_s
+        has = FREE | {"cache_price": 0.0, "bandwidth_cap": mb_s, "cache_capacity": gb if is_open else 0.0}
+        sites.append(site.model_copy(update={"storage": site.storage.model_copy(update=has)}))
+    jobs = instance.jobs if is_open else tuple(_beside_caches(instance, job, bought) for job in instance.jobs)
+    return instance.altered(sites=tuple(sites), jobs=jobs)
+
+
+def _beside_caches(instance: Instance, job: Job, bought: Bought) -> Job:
+    """The job with a read rate of 0 where its dataset is cached whole, as it then takes no part of the bandwidth.
+
+    A mode whose full speed is too fast for the cache reads past it, at its lower speeds too.
+    """
+    if job.dataset is None:
+        return job
+    cached = {site for site, (demand, made) in bought.items() if job.dataset in _cached_whole(demand, made)}
+    entries = []
+    for mode in modes_of(instance, job):
+        pool = instance.pools[mode.pool]
+        storage = instance.sites[instance.site_index[pool.site]].storage
+        is_past = pool.site not in cached or not is_served(mode.read_rate_mb_s, storage.cache_speed)
+        if mode.speed == 1.0:
+            rate = mode.read_rate_mb_s if is_past else 0.0
+            entries.append(_entry(instance, mode, _name_in(mode.name, pool.id), rate))
+    if job.running is not None:
+        name = _name_in(job.running.mode, job.running.pool)
+        job = job.model_copy(update={"running": job.running.model_copy(update={"mode": name})})
+    return _with_modes(job, tuple(entries))
+
+
+def _name_in(mode: str, pool: str) -> str:
+    """A mode that reads in one pool and not in another is two."""
+    return f"{mode} in {pool}"
+
+
+def _cached_whole(demand: Demand, made: Allocation) -> set[str]:
+    return {name for name, part in zip(demand.datasets, made.cached, strict=True) if part == 1.0}
+
+
+def storage_first(instance: Instance, bought: Bought, limits: Limits, *, is_open: bool) -> float | None:
+    """Cost of the plan; None where no plan keeps to what CBA bought."""
     try:
-        return solve(instance.altered(sites=tuple(sites)), "auto", limits).plan.cost + sunk
+        plan = solve(with_storage(instance, bought, is_open=is_open), "auto", limits).plan
     except (Infeasible, NoPlan):
         return None
+    return plan.cost + sunk_cost(bought, is_open=is_open)
 
 
 def compare(case: Case, limits: Limits) -> tuple[Plan, dict[str, float | None]]:
     """The joint plan, and what the two stages cost either way."""
     instance = case.make()
-    joint = solve(instance, "auto", limits).plan
-    return joint, {"schedule first": schedule_first(instance, limits), "storage first": storage_first(instance, limits)}
+    costs: dict[str, float | None] = {"schedule first": schedule_first(instance, limits)}
+    costs |= dict.fromkeys(("storage first", "storage first, open caches"))
+    with suppress(Infeasible, NoPlan):
+        bought = bought_first(instance)
+        costs["storage first"] = storage_first(instance, bought, limits, is_open=False)
+        costs["storage first, open caches"] = storage_first(instance, bought, limits, is_open=True)
+    return solve(instance, "auto", limits).plan, costs
 
 
 def table(cases: list[Case], limits: Limits) -> Iterator[str]:

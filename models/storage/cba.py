@@ -4,21 +4,27 @@ Jobs at given GPU counts read at fixed rates, all at once and for ever (steady s
 in a new order, so a cached fraction h of a dataset is the hit ratio of its readers. With F[d] the rate at which all
 readers of dataset d read together:
 
-    minimise  cache_price sum over d: size[d] h[d]  +  P(sum over d: need[d](h[d]))
+    minimise  sum over d: price[d] size[d] h[d]  +  P(sum over d: need[d](h[d]))
     with      sum over d: size[d] h[d] <= cache_capacity,  sum over d: need[d](h[d]) <= cap of the tariff,  0 <= h <= 1
 
     need[d](h) = F[d] (1 - h), or where a reader gets no more than M from the cache
     need[d](h) = sum over its readers of f (1 - h) / (1 - h f / M); readers with f >= M read past the cache
 
+The price of a dataset is that of the cache. For one that is at home elsewhere it is more by its copy's way to the
+site and less by what its readers then do not read across (so it may be negative), and the link from its home may
+limit the sum of the need of all datasets from there (`transfers`).
+
 P is concave and does not fall, need is concave and does not rise. Hence:
 
-- Without the limits an optimum caches whole datasets: the first few in the order of F[d] / size[d], the most first
-  (`curve`: all of them are tried, as their cost has several local minima). For P = min_k (alpha_k + beta_k B) the
-  same is min_k (alpha_k + sum over d: min(cache_price size[d], beta_k F[d])) (`closed_form`).
-- Under the limits at most one dataset is cached in part: of two, what one gains at equal GB the other loses, and the
-  need, concave in this, is no more at one of the ends. With M infinite it is the next one in the order, as only
-  the GB and the MB/s in all matter, and the first in the order save the most MB/s with any GB.
-- Otherwise (a finite M under limits, or whole datasets only) it is a knapsack problem, solved exactly in `subsets`.
+- Without the limits an optimum caches whole datasets: those with price[d] size[d] <= beta F[d], beta the slope of P at
+  the optimum, so the first few in the order of F[d] / (price[d] size[d]), the most first (`curve`: all of them are
+  tried, as their cost has several local minima). For P = min_k (alpha_k + beta_k B) the same is
+  min_k (alpha_k + sum over d: min(price[d] size[d], beta_k F[d])) (`closed_form`).
+- With one price, under the limits at most one dataset is cached in part: of two, what one gains at equal GB the other
+  loses, and the need, concave in this, is no more at one of the ends. With M infinite it is the next one in the order,
+  as only the GB and the MB/s in all matter, and the first in the order save the most MB/s with any GB. Otherwise (a
+  finite M under limits, or whole datasets only) it is a knapsack problem, solved exactly in `subsets`.
+- With several prices, or limits of links, it is a linear programme for each line of P, solved in `programme`.
 """
 
 from __future__ import annotations
@@ -30,127 +36,10 @@ from functools import cached_property
 import numpy as np
 
 from models.errors import Clash, Infeasible, NoPlan
-from models.storage.reading import is_served, link_rate
+from models.storage.problem import ROUNDING, Allocation, CacheProblem
+from models.storage.programme import cheapest_by_lines, least_excess
 from models.storage.subsets import Knapsack
 from models.storage.tariff import Tariff
-
-ROUNDING = 1e-9
-"""Part of a capacity by which it may be exceeded, and of all that is read that counts as nothing."""
-
-
-@dataclass(frozen=True, eq=False)
-class CacheProblem:
-    """Datasets with their readers at one site. Money is per hour."""
-
-    sizes: np.ndarray
-    """GB of each dataset, shape (n,), positive."""
-    readers: tuple[tuple[float, ...], ...]
-    """MB/s of each reader of each dataset."""
-    tariff: Tariff
-    cache_price: float = 0.0
-    """Money per GB and hour."""
-    cache_capacity: float = math.inf
-    """GB."""
-    cache_speed: float = math.inf
-    """MB/s that one reader gets from the cache at most."""
-
-    def __post_init__(self) -> None:
-        if len(self.sizes) != len(self.readers):
-            raise ValueError("one list of readers for each dataset")
-        if (np.asarray(self.sizes) <= 0).any():
-            raise ValueError("a dataset without a size")
-
-    @cached_property
-    def demand(self) -> np.ndarray:
-        """MB/s that the readers of each dataset read together, shape (n,)."""
-        return np.array([math.fsum(rates) for rates in self.readers], dtype=float)
-
-    @cached_property
-    def served(self) -> np.ndarray:
-        """The part of `demand` that a cache can serve: that of readers slower than it, shape (n,)."""
-        speed = self.cache_speed
-        return np.array([math.fsum(f for f in rates if is_served(f, speed)) for rates in self.readers], dtype=float)
-
-    @cached_property
-    def direct(self) -> float:
-        """MB/s that have to be read over the link whatever is cached."""
-        return max(0.0, math.fsum(self.demand) - math.fsum(self.served))
-
-    @cached_property
-    def order(self) -> np.ndarray:
-        """Datasets that a cache can serve, by `served` / size, the highest first."""
-        density = self.served / self.sizes
-        return np.array([d for d in np.argsort(-density, kind="stable") if self.served[d] > 0], dtype=int)
-
-    @cached_property
-    def _flat(self) -> tuple[np.ndarray, np.ndarray]:
-        """Rate and dataset of each reader that the cache can serve."""
-        speed = self.cache_speed
-        pairs = [(f, d) for d, rates in enumerate(self.readers) for f in rates if f > 0 and is_served(f, speed)]
-        return np.array([f for f, _ in pairs], dtype=float), np.array([d for _, d in pairs], dtype=int)
-
-    def need(self, cached: np.ndarray) -> float:
-        """MB/s over the link with these fractions cached, shape (n,)."""
-        rates, dataset = self._flat
-        h = np.asarray(cached, dtype=float)[dataset]
-        return float(self.bandwidth(self.direct + math.fsum(link_rate(rates, h, self.cache_speed))))
-
-    def bandwidth(self, mb_s: np.ndarray | float) -> np.ndarray:
-        """The same without what rounding has left of nothing, for which a fixed price would be paid."""
-        return np.where(mb_s > ROUNDING * math.fsum(self.demand), mb_s, 0.0)
-
-    def allocation(self, cached: np.ndarray) -> Allocation:
-        """What these fractions cost; the bandwidth is what they leave to be read."""
-        gb, mb_s = float(self.sizes @ cached), self.need(cached)
-        return Allocation(
-            np.asarray(cached, dtype=float), gb, mb_s, self.cache_price * gb, float(self.tariff.price(mb_s))
-        )
-
-    def allows(self, allocation: Allocation) -> bool:
-        """Whether the cache holds so much, and so much bandwidth is sold."""
-        return bool(self.fits(allocation.cached_gb) and self.is_sold(allocation.bandwidth_mb_s))
-
-    def least_part(self, cached: np.ndarray, d: int) -> float:
-        """The least part of dataset d, the others as they are, with which the bandwidth sold suffices; infinite
-        where none does."""
-        tried = cached.copy()
-
-        def suffices(part: float) -> bool:
-            tried[d] = part
-            return self.need(tried) <= self.tariff.cap
-
-        if not suffices(1.0):
-            return math.inf
-        low, high = 0.0, 1.0
-        for _ in range(60):
-            middle = (low + high) / 2
-            low, high = (low, middle) if suffices(middle) else (middle, high)
-        return 1.0 if high > 1 - ROUNDING else high
-
-    def fits(self, gb: np.ndarray | float) -> np.ndarray | bool:
-        """Whether the cache holds so much."""
-        return gb <= self.cache_capacity * (1 + ROUNDING)
-
-    def is_sold(self, mb_s: np.ndarray | float) -> np.ndarray | bool:
-        """Whether so much bandwidth is sold."""
-        return mb_s <= self.tariff.cap * (1 + ROUNDING)
-
-
-@dataclass(frozen=True, eq=False)
-class Allocation:
-    """What is cached and bought. Money is per hour."""
-
-    cached: np.ndarray
-    """Fraction of each dataset, shape (n,)."""
-    cached_gb: float
-    bandwidth_mb_s: float
-    cache_cost: float
-    bandwidth_cost: float
-
-    @property
-    def cost(self) -> float:
-        """Cache and bandwidth together."""
-        return self.cache_cost + self.bandwidth_cost
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,16 +52,22 @@ class Curve:
     bandwidth_mb_s: np.ndarray
     cache_cost: np.ndarray
     bandwidth_cost: np.ndarray
+    transfer_cost: np.ndarray
 
     @property
     def cost(self) -> np.ndarray:
-        """Cache and bandwidth together."""
-        return self.cache_cost + self.bandwidth_cost
+        """Cache, bandwidth and transfers together."""
+        return self.cache_cost + self.bandwidth_cost + self.transfer_cost
 
     @cached_property
     def is_allowed(self) -> np.ndarray:
-        """Where cache and bandwidth are within their limits."""
-        return np.asarray(self.problem.fits(self.cached_gb) & self.problem.is_sold(self.bandwidth_mb_s))
+        """Where cache, bandwidth and links are within their limits."""
+        problem = self.problem
+        allowed = np.asarray(problem.fits(self.cached_gb) & problem.is_sold(self.bandwidth_mb_s))
+        for link in problem.links:
+            mb_s = [problem.crosses(link, self.cached(k)) for k in range(len(allowed))]
+            allowed &= np.array(mb_s) <= link.mb_s * (1 + ROUNDING)
+        return allowed
 
     def cached(self, k: int) -> np.ndarray:
         """Fractions of prefix k, shape (n,)."""
@@ -202,7 +97,10 @@ def curve(problem: CacheProblem) -> Curve:
     # From the end, so that nothing is left where all is cached.
     left = problem.direct + np.concatenate([np.cumsum(problem.served[order][::-1])[::-1], [0.0]])
     mb_s = problem.bandwidth(left)
-    return Curve(problem, gb, mb_s, problem.cache_price * gb, problem.tariff.price(mb_s))
+    copied = np.concatenate([[0.0], np.cumsum(problem.copying[order])])
+    crossing = problem.crossing.sum() - np.concatenate([[0.0], np.cumsum(problem.crossing[order])])
+    transfers = problem.always_crossing + copied + np.maximum(0.0, crossing)
+    return Curve(problem, gb, mb_s, problem.cache_price * gb, problem.tariff.price(mb_s), transfers)
 
 
 def allocate(problem: CacheProblem, *, whole: bool = False) -> Optimum:
@@ -216,12 +114,18 @@ def allocate(problem: CacheProblem, *, whole: bool = False) -> Optimum:
     if prefixes.is_allowed[cheapest]:
         best = problem.allocation(prefixes.cached(cheapest))
         return Optimum(best, best.cost)
-    found = [] if whole else _at_the_limits(problem, prefixes)
+    is_plain = problem.transfers is None
+    found = _at_the_limits(problem, prefixes) if is_plain and not whole else []
     if prefixes.is_allowed.any():
         k = int(np.argmin(np.where(prefixes.is_allowed, prefixes.cost, np.inf)))
         found.append(problem.allocation(prefixes.cached(k)))
     lost = math.inf
-    if math.isfinite(problem.cache_speed) or whole:
+    if not is_plain:
+        tried, lost = cheapest_by_lines(problem, whole=whole)
+        if math.isfinite(problem.cache_speed) and not whole:
+            tried += cheapest_by_lines(problem, whole=True)[0]
+        found += [allocation for allocation in tried if problem.allows(allocation)]
+    elif math.isfinite(problem.cache_speed) or whole:
         knapsack = Knapsack.of(problem, parts=not whole)
         sets, lost = knapsack.search(min((allocation.cost for allocation in found), default=math.inf))
         found += [problem.allocation(cached) for cached in sets]
@@ -233,7 +137,9 @@ def allocate(problem: CacheProblem, *, whole: bool = False) -> Optimum:
 
 def _of_least_bandwidth(problem: CacheProblem, prefixes: Curve, whole: bool, lost: float) -> Allocation:
     """The allocation that needs the least bandwidth, where nothing was found that needs little enough."""
-    by_need = replace(problem, tariff=Tariff(((0.0, 1.0),)), cache_price=0.0)
+    if problem.links:
+        raise _too_little(problem, whole)
+    by_need = replace(problem, tariff=Tariff(((0.0, 1.0),)), cache_price=0.0, transfers=None)
     least = allocate(by_need, whole=whole)
     if problem.is_sold(least.allocation.bandwidth_mb_s):
         return problem.allocation(least.allocation.cached)
@@ -246,6 +152,22 @@ def _of_least_bandwidth(problem: CacheProblem, prefixes: Curve, whole: bool, los
         gb = f"{prefixes.cached_gb[enough[0]]:g} GB instead of {problem.cache_capacity:g}"
         reasons.append(Clash("cache capacity", gb, way="more cache"))
     raise Infeasible(f"with the cache there is the readers need {need:g} MB/s, and {cap:g} MB/s are sold", reasons)
+
+
+def _too_little(problem: CacheProblem, whole: bool) -> Exception:
+    """What to raise where nothing was found that keeps to the limits of links and of the bandwidth sold: by how much
+    they would have to be wider, in all at least."""
+    excess = least_excess(problem, whole=whole)
+    limits = [("bandwidth sold", problem.tariff.cap), *((f"link from {c.source}", c.mb_s) for c in problem.links)]
+    reasons = [
+        Clash(what, f"{limit + more:g} MB/s instead of {limit:g}", way="more bandwidth")
+        for (what, limit), more in zip(limits, excess, strict=True)
+        if more > ROUNDING * math.fsum(problem.demand)
+    ]
+    if not reasons:
+        return NoPlan("no caching was found with which the bandwidth that is sold and the links suffice")
+    said = " and ".join(map(str, reasons))
+    return Infeasible(f"with the cache there is the readers need more than is sold and links carry: {said}", reasons)
 
 
 def _at_the_limits(problem: CacheProblem, prefixes: Curve) -> list[Allocation]:
@@ -268,17 +190,16 @@ def _at_the_limits(problem: CacheProblem, prefixes: Curve) -> list[Allocation]:
 def closed_form(problem: CacheProblem) -> float:
     """The least cost an hour without limits on cache and bandwidth, for a tariff of lines.
 
-    min over lines of alpha + beta direct + sum over d: min(cache_price size[d], beta served[d]), or all cached and
-    nothing bought.
+    min over lines of alpha + beta direct + sum over d: min(price[d] size[d], beta served[d]), or all cached and
+    nothing bought; and what crosses if nothing is cached.
     """
-    whole = problem.cache_price * problem.sizes
     costs = [
-        alpha + beta * problem.direct + math.fsum(np.minimum(whole, beta * problem.served))
+        alpha + beta * problem.direct + math.fsum(np.minimum(problem.costs, beta * problem.served))
         for alpha, beta in problem.tariff.lines or ((0.0, 0.0),)
     ]
     if problem.bandwidth(problem.direct) == 0:
-        costs.append(math.fsum(whole[problem.served > 0]))
-    return min(costs)
+        costs.append(math.fsum(problem.costs[problem.served > 0]))
+    return problem.always_crossing + math.fsum(problem.crossing) + min(costs)
 
 
 @dataclass(frozen=True)

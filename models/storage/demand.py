@@ -8,10 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from models.domain.entities import Job, Site
 from models.domain.instance import Instance
 from models.domain.modes import Mode
-from models.storage.cba import CacheProblem
+from models.storage.problem import CacheProblem
 from models.storage.tariff import tariff_of
+from models.storage.transfers import Crossed, Transfers
+
+Readers = list[list[tuple[Job, Mode]]]
+"""The readers of each dataset."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,35 +28,67 @@ class Demand:
     readers: tuple[tuple[str, ...], ...]
     """Jobs that read each dataset, in the order of the problem's readers."""
     problem: CacheProblem
+    hours: float
+    """Over which it spreads what is paid once: those billed, or of the longest run where nothing but transfers costs
+    anything and the horizon is open."""
 
 
 def demands(instance: Instance, modes: Sequence[Mode | None]) -> list[Demand]:
     """The demand of every site at which something is read, if each job runs in its mode, all at once.
 
-    Where a dataset is at home elsewhere it counts like any other of the site: what crosses to the site, and what that
-    costs, is not part of CBA.
+    A dataset that is at home elsewhere pays the price of the link for each GB that comes into the cache, once, and for
+    each that its readers read past the cache from beginning to end, as in a plan.
     """
-    read: dict[str, dict[str, list[tuple[str, float]]]] = defaultdict(lambda: defaultdict(list))
+    read: dict[str, dict[str, list[tuple[Job, Mode]]]] = defaultdict(lambda: defaultdict(list))
     for job, mode in zip(instance.jobs, modes, strict=True):
         if mode is not None and job.dataset is not None and mode.read_rate_mb_s > 0:
-            site = instance.pools[mode.pool].site
-            read[site][job.dataset].append((job.id, mode.read_rate_mb_s))
+            read[instance.pools[mode.pool].site][job.dataset].append((job, mode))
     found = []
-    for place in instance.sites:
-        if place.id not in read:
+    for site in instance.sites:
+        if site.id not in read:
             continue
-        names = [dataset.id for dataset in instance.datasets if dataset.id in read[place.id]]
-        readers = [read[place.id][name] for name in names]
-        storage = place.storage
+        names = [dataset.id for dataset in instance.datasets if dataset.id in read[site.id]]
+        readers = [read[site.id][name] for name in names]
+        hours = _hours(instance, site, readers)
+        storage = site.storage
         problem = CacheProblem(
             sizes=np.array([instance.datasets[instance.dataset_index[name]].size for name in names]),
-            readers=tuple(tuple(rate for _, rate in group) for group in readers),
+            readers=tuple(tuple(mode.read_rate_mb_s for _, mode in group) for group in readers),
             tariff=tariff_of(storage),
             cache_price=storage.cache_price,
             cache_capacity=storage.cache_capacity,
             cache_speed=np.inf if storage.cache_speed is None else storage.cache_speed,
+            transfers=_transfers(instance, site, names, readers, hours),
         )
-        found.append(
-            Demand(place.id, tuple(names), tuple(tuple(job for job, _ in group) for group in readers), problem)
-        )
+        jobs = tuple(tuple(job.id for job, _ in group) for group in readers)
+        found.append(Demand(site.id, tuple(names), jobs, problem, hours))
     return found
+
+
+def _hours(instance: Instance, site: Site, readers: Readers) -> float:
+    if site.storage.billed is not None:
+        return site.storage.billed / 3600.0
+    if instance.horizon != "auto":
+        return instance.horizon / 3600.0
+    return max(mode.duration for group in readers for _, mode in group) * instance.slot_h
+
+
+def _transfers(
+    instance: Instance, site: Site, names: Sequence[str], readers: Readers, hours: float
+) -> Transfers | None:
+    """What crosses to the site; None where that costs nothing and is not limited."""
+    datasets = [instance.datasets[instance.dataset_index[name]] for name in names]
+    links = [instance.links.get((dataset.home, site.id)) for dataset in datasets]
+    prices = [0.0 if link is None else link.price / hours for link in links]
+    limits = tuple(
+        Crossed(link.source, tuple(d for d, other in enumerate(links) if other is link), link.bandwidth)
+        for link in dict.fromkeys(links)
+        if link is not None and link.bandwidth is not None
+    )
+    if not any(prices) and not limits:
+        return None
+    return Transfers(
+        np.array([price * dataset.size for price, dataset in zip(prices, datasets, strict=True)]),
+        tuple(tuple(price * mode.volume_gb for _, mode in group) for price, group in zip(prices, readers, strict=True)),
+        limits,
+    )

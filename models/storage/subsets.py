@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from models.storage.cba import CacheProblem
+    from models.storage.problem import CacheProblem
 
 CLOSED = -1
 MOST_SETS, LEAST_SETS, MOST_KEPT = 5000, 1000, 1_000_000

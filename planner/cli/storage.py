@@ -28,13 +28,17 @@ def storage(
         Path | None,
         typer.Option(metavar="PLAN", help="Take the modes from a plan instead.", show_default=False),
     ] = None,
-    whole: Annotated[bool, typer.Option("--whole", help="Cache datasets wholly or not at all.")] = False,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="Cache datasets wholly or not at all, in the optimum and by every rule.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show which datasets to cache and how much bandwidth to buy, so that no job waits for data, at the lowest cost.
 
-    Jobs run in one mode each, all at once, at full speed; costs are those of an hour. Beside the optimum stand the
-    usual rules, the cost of every number of datasets cached, and what a GB of cache and a MB/s more would save.
+    Jobs run in one mode each, all at once, at full speed; costs are those of an hour. What crosses to a site from a
+    dataset's home elsewhere, into the cache or past it, is paid once and spread over the hours that are billed. Beside
+    the optimum stand the usual rules, the cost of every number of datasets cached, and what a GB of cache and a MB/s
+    more would save.
     """
     with failures(as_json):
         from planner.io.instances import read_instance

@@ -10,10 +10,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from models.storage.fit import GOOD, Fit, Fits
+from models.storage.fit import GOOD, Errors, Fit, Fits
 from planner.report.canvas import Canvas
-from planner.report.tables import table
-from planner.report.text import count, share
+from planner.report.fitted import Cell, Column, fitted
+from planner.report.text import ROUNDING, count, share
 
 POINTS_SHOWN, BREACHES_SHOWN = 50, 5
 _INDENT = " " * 6
@@ -59,20 +59,39 @@ def _remarks(fits: Fits) -> Iterator[Text]:
 
 
 def _fit_table(fits: Fits, currency: str, canvas: Canvas) -> Table:
-    columns = ("fit", "P(B)", ">largest error", ">rms", f">largest, {currency}/h", f">rms, {currency}/h", ">R^2")
-    made = table("Fits, the simplest first", columns, canvas)
+    columns = [
+        Column("fit"),
+        Column("P(B)"),
+        Column(">largest error"),
+        Column(">rms", 2),
+        Column(f">largest, {currency}/h", 3),
+        Column(f">rms, {currency}/h", 4),
+        Column(">R^2", 1),
+    ]
+    rows: list[list[Cell]] = []
     for fit in fits.fits:
         errors = fit.errors
-        made.add_row(
-            Text(fit.name, style="bold" if fit is fits.recommended else ""),
-            _formula(fit, is_concave=not fits.breaches),
-            f"{share(errors.largest_relative)} at {_amount(errors.largest_relative_at)}",
-            share(errors.rms_relative),
-            f"{errors.largest:.3g} at {_amount(errors.largest_at)}",
-            f"{errors.rms:.3g}",
-            "-" if errors.r_squared is None else f"{errors.r_squared:.6f}",
+        rows.append(
+            [
+                Text(fit.name, style="bold" if fit is fits.recommended else ""),
+                _formula(fit, is_concave=not fits.breaches),
+                *_errors(errors),
+                "-" if errors.r_squared is None else f"{errors.r_squared:.6f}",
+            ]
         )
-    return made
+    return fitted("Fits, the simplest first", columns, rows, canvas)
+
+
+def _errors(errors: Errors) -> tuple[str, str, str, str]:
+    """The largest and the rms error, in per cent and in money."""
+    if errors.largest_relative < ROUNDING:
+        return "exact", "0 %", "0", "0"
+    return (
+        f"{share(errors.largest_relative)} at {_amount(errors.largest_relative_at)}",
+        share(errors.rms_relative),
+        f"{errors.largest:.3g} at {_amount(errors.largest_at)}",
+        f"{errors.rms:.3g}",
+    )
 
 
 def _formula(fit: Fit, *, is_concave: bool) -> str:
@@ -95,11 +114,12 @@ def _recommendation(fits: Fits) -> Text:
 
 
 def _point_table(fit: Fit, currency: str, mb_s: np.ndarray, prices: np.ndarray, canvas: Canvas) -> Table:
-    made = table(f"Prices an hour, {currency}", (">MB/s", ">listed", f">{fit.name}", ">error"), canvas)
+    columns = [Column(">MB/s"), Column(">listed"), Column(f">{fit.name}", 1), Column(">error")]
     order = np.argsort(mb_s, kind="stable")
+    rows: list[list[Cell]] = []
     for at, listed in zip(mb_s[order][:POINTS_SHOWN], prices[order][:POINTS_SHOWN], strict=True):
-        fitted = float(fit.tariff.price(at))
-        made.add_row(_amount(at), _amount(listed), _amount(fitted), share(fitted / listed - 1))
+        fitting = float(fit.tariff.price(at))
+        rows.append([_amount(at), _amount(listed), _amount(fitting), share(fitting / listed - 1)])
     if (more := len(mb_s) - POINTS_SHOWN) > 0:
-        made.add_row(Text(f"{more:,} more", style="dim"))
-    return made
+        rows.append([Text(f"{more:,} more", style="dim"), "", "", ""])
+    return fitted(f"Prices an hour, {currency}", columns, rows, canvas)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +62,85 @@ def test_whole_datasets_only(run: Run, document: dict[str, Any], tmp_path: Path)
     assert parts["marginal"]["cache_gb"] == pytest.approx(0.005 - 0.001)
 
 
+def test_rules_are_whole_where_the_optimum_is(run: Run, document: dict[str, Any], tmp_path: Path) -> None:
+    """A tenth of what is cached of texts and images would be cheaper than either alone: no rule may do so."""
+    document["sites"][0]["storage"]["cache_capacity"] = 105.0
+    path = write_document(tmp_path / "small.json", document)
+    site = json.loads(run("storage", path, "--json", "--whole").stdout)["sites"][0]
+    for other in site["baselines"]:
+        assert set(other["cached"].values()) <= {1.0}
+        assert other["more"] == pytest.approx(other["cost_per_hour"] / site["cost_per_hour"] - 1)
+        assert other["more"] >= 0
+    by_name = {other["name"]: other["cached"] for other in site["baselines"]}
+    assert (by_name["all_cache"], by_name["uniform"]) == ({"texts": 1.0}, {"texts": 1.0})
+    parts = json.loads(run("storage", path, "--json").stdout)["sites"][0]["baselines"]
+    assert any(0 < part < 1 for other in parts for part in other["cached"].values())
+    said = run("storage", path, "--whole").stdout
+    assert "no whole caching is cheaper" in said
+    assert "everything cached, as listed" in said
+
+
+def test_a_rule_that_is_cheaper_is_said_to_be(run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It cannot be: if it were, the page would not hide it."""
+    import planner.storage
+
+    true = planner.storage.baseline
+
+    def cheaper(*args: Any, **options: Any) -> Any:
+        found = true(*args, **options)
+        return None if found is None else replace(found, cache_cost=found.cache_cost - 0.011)
+
+    monkeypatch.setattr(planner.storage, "baseline", cheaper)
+    assert "-10.00 %" in run("storage", file).stdout
+
+
+@pytest.fixture
+def elsewhere(document: dict[str, Any], tmp_path: Path) -> Path:
+    """The same with the images at home there, from where a GB costs 0.03."""
+    document["datasets"][1]["home"] = "there"
+    document["network"].append({"source": "there", "target": "here", "price": 0.03, "bandwidth": 150.0})
+    return write_document(tmp_path / "elsewhere.json", document)
+
+
+def test_transfers(run: Run, elsewhere: Path) -> None:
+    """100 GB are copied for 3, and both readers would read 720 GB each for 21.6: spread over 12 hours."""
+    site = json.loads(run("storage", elsewhere, "--json").stdout)["sites"][0]
+    images = site["datasets"][1]
+    assert (images["copy_per_hour"], images["reading_across_per_hour"]) == pytest.approx((3 / 12, 43.2 / 12))
+    assert site["transfer_cost_per_hour"] == pytest.approx(3 / 12)
+    assert site["cost_per_hour"] == pytest.approx(0.11 + 3 / 12)
+    assert site["cost"] == pytest.approx(0.11 * 12 + 3)
+    rules = {other["name"]: other["transfer_cost_per_hour"] for other in site["baselines"]}
+    assert rules["all_bandwidth"] == pytest.approx(43.2 / 12)
+    said = run("storage", elsewhere).stdout
+    assert "transfers 0.25, spread over 12 h" in said
+    assert "from there 0 MB/s of 150" in said
+
+
+NUMBER = re.compile(r"-?[0-9][0-9,.]*(?:e[+-]?[0-9]+)?")
+
+
+@pytest.mark.parametrize("price", [0.01, 1e13])
+def test_narrow_pages_break_no_number(
+    run: Run, elsewhere: Path, document: dict[str, Any], price: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every number of a narrow page is one of the wide page."""
+    document["sites"][0]["storage"] |= {"tariff": [{"per_mb_s": price}], "cache_capacity": 123456.789}
+    document["datasets"][0] |= {"size": 98765.4321, "id": "texts of the whole library"}
+    document["jobs"][2]["dataset"] = "texts of the whole library"
+    path = write_document(elsewhere, document)
+    said = {}
+    for width in (200, 40):
+        monkeypatch.setenv("COLUMNS", str(width))
+        said[width] = run("storage", path).stdout
+    wide, narrow = said[200], said[40]
+    assert max(map(len, narrow.splitlines())) <= 40
+    assert set(NUMBER.findall(narrow)) <= set(NUMBER.findall(wide))
+    for table in ("Datasets", "Other rules", "Cost of caching"):
+        assert table in narrow
+    assert "no room for: readers; MB/s per GB" in narrow
+
+
 def test_modes_of_a_plan(run: Run, file: Path, tmp_path: Path) -> None:
     assert run("plan", file, "--out", tmp_path / "plan", "--quiet").exit_code == 0
     found = json.loads(run("storage", file, "--plan", tmp_path / "plan", "--json").stdout)
@@ -75,11 +156,14 @@ def test_too_little_bandwidth_is_infeasible(run: Run, document: dict[str, Any], 
     assert "105 MB/s, and 90 MB/s are sold" in json.dumps(json.loads(result.stdout))
 
 
-def test_nothing_to_read(run: Run, document: dict[str, Any], tmp_path: Path) -> None:
-    document["jobs"] = [job for job in document["jobs"] if not job.get("dataset")]
-    result = run("storage", write_document(tmp_path / "dry.json", document))
+@pytest.mark.parametrize("has_jobs", [True, False])
+def test_nothing_is_read(run: Run, document: dict[str, Any], tmp_path: Path, has_jobs: bool) -> None:
+    document["jobs"] = [job for job in document["jobs"] if has_jobs and not job.get("dataset")]
+    path = write_document(tmp_path / "dry.json", document)
+    result = run("storage", path)
     assert result.exit_code == 0
-    assert "nothing to cache" in result.stdout
+    assert "nothing is read" in result.stdout
+    assert json.loads(run("storage", path, "--json").stdout)["sites"] == []
 
 
 def test_a_hostile_name_stays_text(run: Run, document: dict[str, Any], tmp_path: Path) -> None:

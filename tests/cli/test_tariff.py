@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,29 @@ def test_pipes_and_narrow_pages() -> None:
     assert done.stdout.isascii()
     pasted = "      - {fixed: 0.155046 USD/h, per_mb_s: 0.00102565 USD/h/(MB/s)}"
     assert pasted in done.stdout.splitlines(), "what is pasted is not folded"
+
+
+NUMBER = re.compile(r"-?[0-9][0-9,.]*(?:e[+-]?[0-9]+)?")
+
+
+@pytest.mark.parametrize("content", [LUSTRE.read_text(), "mb_s,price\n100,1e9\n200,1.23456789e9\n400,2.3456789e9\n"])
+def test_narrow_pages_break_no_number(run: Run, table: Any, content: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every number of a narrow page is one of the wide page."""
+    said = {}
+    for width in (200, 40):
+        monkeypatch.setenv("COLUMNS", str(width))
+        said[width] = run("tariff", table(content)).stdout
+    wide, narrow = said[200], said[40]
+    assert set(NUMBER.findall(narrow)) <= set(NUMBER.findall(wide))
+    assert max(len(line) for line in narrow.split("To paste")[0].splitlines()) <= 40
+    assert "no room for: rms; largest, USD/h; rms, USD/h" in " ".join(narrow.split())
+
+
+def test_an_exact_fit_is_said_to_be(run: Run, table: Any) -> None:
+    """What rounding leaves of no error is not one."""
+    said = run("tariff", table("mb_s,price\n100,0.3\n200,0.5\n400,0.9\n")).stdout
+    assert re.search(r"1 line +0.1 \+ 0.002 B +exact +0 % +0 +0 +1.000000", said)
+    assert "e-1" not in said
 
 
 FAULTS = """\

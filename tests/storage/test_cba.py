@@ -57,14 +57,36 @@ def by_enumeration_is_clear(problem: CacheProblem, whole: bool) -> bool:
 
 
 @settings(max_examples=300, deadline=None)
-@given(problems(most=8))
-def test_no_baseline_is_cheaper(problem: CacheProblem) -> None:
-    least = optimum(problem, whole=False)
+@given(problems(most=8), st.booleans())
+def test_no_baseline_is_cheaper(problem: CacheProblem, whole: bool) -> None:
+    """Nor does one cache a part of a dataset where none may be."""
+    least = optimum(problem, whole=whole)
     for name in BASELINES:
-        allocation = baseline(problem, name)
+        allocation = baseline(problem, name, whole=whole)
         if allocation is not None:
             assert math.isfinite(least)
             assert allocation.cost >= least - 1e-7 * (1 + least), name
+            assert not whole or set(allocation.cached) <= {0.0, 1.0}, name
+
+
+@pytest.mark.parametrize(
+    ("name", "parts", "wholes"),
+    [
+        ("all_bandwidth", [0, 0, 0], [0, 0, 0]),
+        ("all_cache", [2 / 3, 2 / 3, 2 / 3], [1, 0, 1]),
+        ("uniform", [7 / 15, 7 / 15, 1], [0, 0, 1]),
+        ("greedy_pool", [1, 0.4, 0], [1, 0, 1]),
+        ("largest_beneficiary", [1, 0.4, 0], [1, 0, 1]),
+        ("threshold_by_job", [0, 1, 0], [0, 1, 0]),
+        ("threshold_shared", [1, 0.4, 0], [1, 0, 0]),
+    ],
+)
+def test_rules_by_hand(name: str, parts: list[float], wholes: list[float]) -> None:
+    """A cache of 140 GB at 0.004; MB/s at 0.01: 30 of them pay for less than 100 GB, 59 for more, 2 not for 10."""
+    readers = ((30.0, 30.0), (59.0,), (2.0,))
+    problem = CacheProblem(np.array([100.0, 100.0, 10.0]), readers, Tariff(((0.0, 0.01),)), 0.004, 140.0)
+    assert list(BASELINES[name](problem, False)) == pytest.approx(parts)
+    assert list(BASELINES[name](problem, True)) == wholes
 
 
 @settings(max_examples=300, deadline=None)
