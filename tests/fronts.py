@@ -31,6 +31,12 @@ class Front(_Enumeration):
         """Of all schedules."""
         return min((spent for spent, _ in self.points), default=math.inf)
 
+    @property
+    def spent_at_best(self) -> float:
+        """The least that is spent for the least of what is minimised."""
+        best = self.best()
+        return min(spent for spent, value in self.points if best is not None and value <= best + 1e-9)
+
     def _choose(self, chosen: list[JobRun | None]) -> None:
         self.cheapest = math.inf  # nothing is cut: what costs more in all may spend less
         if len(chosen) < len(self.instance.jobs):

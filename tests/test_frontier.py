@@ -190,6 +190,17 @@ def test_points_are_what_their_plans_come_to() -> None:
     assert passed
 
 
+def test_the_frontier_ends_where_money_buys_nothing_more() -> None:
+    """Also where the cheapest plan runs nothing and spends nothing."""
+    job = {"reject_cost": 0.0, "utility": SHAPES[1] | {"worth": 5000.0}, "modes": [mode(1.0, 1, "rent")]}
+    instance = instance_of([job] * 3, pools__1__price=1000.0)
+    explorer = Explorer(instance, "welfare", "fast", WORK)
+    rows = explorer.known.rows(Sweep(explorer).run(4))
+    assert (rows[0].spent, rows[0].value) == (0.0, 0.0)
+    assert rows[-1].value == pytest.approx(15_000.0)
+    assert rows[-1].spent == pytest.approx(Front(instance, "welfare").spent_at_best)
+
+
 def one_after_the_other() -> Instance:
     """Two jobs on one node, one of which is late: by an hour, or by as much more as the node stands free between."""
     job = {"due": HOUR, "weight": 8.0, "modes": [mode(1.0, 1, "own")]}

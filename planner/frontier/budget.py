@@ -63,8 +63,8 @@ class BudgetSearch:
         return self.explorer.is_over() or self.explorer.is_proven(self.budget)
 
     def _search_freely(self) -> None:
+        """Only at the price of the objective itself is a line a bound without a budget."""
         self.explorer.explore_freely()
-        # Only at the price of the objective itself is a line a bound without a budget.
         if not self._has_enough():
             self.explorer.explore(self.explorer.known.base, seconds=self.explorer.left_s())
 

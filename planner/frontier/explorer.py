@@ -116,10 +116,11 @@ class Explorer:
         return self._took(plan, "spending alone")
 
     def explore_freely(self) -> Point | None:
-        """Solve as if there were no budget."""
-        if self.objective == "cost":
-            return self.explore(self.known.base)
-        return self.explore(FREE * self.natural_price(None))
+        """Solve as if there were no budget; of plans that serve all but equally well, one that spends little."""
+        first = self.explore(self.known.base)
+        if self.objective == "cost" or first is None or first.spent <= 0:
+            return first
+        return self.explore(FREE * self.natural_price(first.spent)) or first
 
     def _plan(self, priced: Instance, engine: str, limits: Limits) -> Plan | None:
         """A plan of a changed instance; None where there is none in time, though there was of another price, or where
@@ -203,13 +204,10 @@ class Explorer:
         """Whether the whole model is solved after the prices."""
         return self.engine != "fast" and self.is_small
 
-    def natural_price(self, budget: float | None) -> float:
+    def natural_price(self, budget: float) -> float:
         """A price to begin with: that of the objective, or at which all welfare is worth the budget."""
         if self.objective == "cost":
-            return 1.0
-        if budget is None:
-            points = self.known.points
-            budget = sum(point.spent for point in points) / len(points) if points else 0.0
+            return self.known.base
         return self.known.most_welfare / (budget if budget > 0 else 1.0)
 
     @property
