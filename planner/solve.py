@@ -15,6 +15,7 @@ from planner.engines import interrupts
 from planner.engines.assemble import plan_of
 from planner.engines.base import Limits, Solution, Status
 from planner.engines.fast.engine import Fast
+from planner.engines.replay import schedule_of
 from planner.engines.search import ProvenInfeasible, Search
 from planner.horizon import num_slots_of
 
@@ -37,8 +38,11 @@ def versions() -> dict[str, str]:
     return {**found, "python": platform.python_version()}
 
 
-def solve(instance: Instance, engine: str = "auto", limits: Limits | None = None) -> Solution:
-    """The cheapest plan found within the limits, checked, with its proof.
+def solve(
+    instance: Instance, engine: str = "auto", limits: Limits | None = None, start: Plan | None = None
+) -> Solution:
+    """The cheapest plan found within the limits, checked, with its proof; `start` is a plan to begin with, of the same
+    jobs on the same nodes, perhaps at other prices.
 
     Raises Infeasible with its reasons, NoPlan where the limits were too tight, Defect where the program
     contradicts itself. On Ctrl-C the best plan so far comes back with status "interrupted"; without one the
@@ -48,13 +52,16 @@ def solve(instance: Instance, engine: str = "auto", limits: Limits | None = None
     if engine not in ENGINES:
         raise ValueError(f"engine {engine!r} is none of {', '.join(ENGINES)}")
     with interrupts.held():
-        return _solve(instance, engine, limits)
+        return _solve(instance, engine, limits, start)
 
 
-def _solve(instance: Instance, engine: str, limits: Limits) -> Solution:
+def _solve(instance: Instance, engine: str, limits: Limits, start: Plan | None) -> Solution:
     begun = time.monotonic()
     starts = all_starts(instance, num_slots_of(instance))
     search = Search(starts, limits, begun)
+    known = None if start is None else schedule_of(start, starts)
+    if known is not None:
+        search.offer(known, "fast")
     try:
         fast = Fast(search)
         then_exact = engine == "exact" or (engine == "auto" and starts.num_starts <= MOST_STARTS)

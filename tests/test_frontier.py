@@ -217,6 +217,16 @@ def test_the_cheapest_plan_serves_as_well_as_one_can_for_so_little(engine: str) 
     assert row.value == pytest.approx(front.best(front.least_spent))
 
 
+def test_a_solve_begins_with_the_plan_that_it_is_given() -> None:
+    """Without time for anything else it is that plan, at the prices of the solve."""
+    instance = generate("busy", 12, 6, 1.1, 1, storage=True)
+    known = solve(instance, "fast", Limits(time_limit_s=None, work=300)).plan
+    priced = at_price(instance, "cost", 2.0, num_slots_of(instance))
+    again = solve(priced, "fast", Limits(time_limit_s=None, work=0), known).plan
+    assert again.cost <= known.cost + spent_of(known.costs) + 1e-6
+    assert again.cost < solve(priced, "fast", Limits(time_limit_s=None, work=0)).plan.cost
+
+
 def test_budgets_are_told_apart_and_enough() -> None:
     explorer = Explorer(one_after_the_other(), "cost", "fast", WORK)
     budgets = Sweep(explorer).run(8)

@@ -97,7 +97,7 @@ class Explorer:
             time_limit_s=self._at_most(seconds),
             on_schedule=(lambda schedule, costs: self._see(schedule, costs, price)) if price > 0 else None,
         )
-        plan = self._plan(priced, "fast" if glance else self.engine, limits)
+        plan = self._plan(priced, "fast" if glance else self.engine, limits, self._nearest(price))
         if plan is not None and plan.dual_bound is not None:
             self.known.lines.append((price, plan.dual_bound))
         return self._took(plan, f"price {price:.3g}")
@@ -110,7 +110,7 @@ class Explorer:
         """Solve for the smallest budget; the plan, whose spending it may be."""
         limit = self.limits.time_limit_s
         limits = replace(self.limits, time_limit_s=None if limit is None else self._at_most(limit / SOLVES))
-        plan = self._plan(spending_alone(self.instance, self.num_slots), self.engine, limits)
+        plan = self._plan(spending_alone(self.instance, self.num_slots), self.engine, limits, self._nearest(math.inf))
         if plan is not None and plan.dual_bound is not None:
             self.known.least_spent = max(plan.dual_bound, self.known.least_spent or 0.0)
         return self._took(plan, "spending alone")
@@ -122,12 +122,22 @@ class Explorer:
             return first
         return self.explore(FREE * self.natural_price(first.spent)) or first
 
-    def _plan(self, priced: Instance, engine: str, limits: Limits) -> Plan | None:
+    def _nearest(self, price: float) -> Plan | None:
+        """The best plan known at a price, to begin with."""
+        points = self.known.points
+        if math.isinf(price):
+            best = min(points, key=lambda point: point.spent, default=None)
+        else:
+            best = min(points, key=lambda point: price * point.spent + point.service, default=None)
+        return None if best is None else best.plan
+
+    def _plan(self, priced: Instance, engine: str, limits: Limits, start: Plan | None) -> Plan | None:
         """A plan of a changed instance; None where there is none in time, though there was of another price, or where
         somebody stopped it."""
         self.solves += 1
         try:
-            plan = self._solved(priced, "fast" if engine == "auto" else engine, replace(limits, on_progress=None))
+            used = "fast" if engine == "auto" else engine
+            plan = self._solved(priced, used, replace(limits, on_progress=None), start)
         except KeyboardInterrupt:
             self.interrupted = True
             return None
@@ -138,9 +148,9 @@ class Explorer:
         self.interrupted |= plan.status == "interrupted"
         return plan
 
-    def _solved(self, priced: Instance, engine: str, limits: Limits) -> Plan:
+    def _solved(self, priced: Instance, engine: str, limits: Limits, start: Plan | None) -> Plan:
         try:
-            return solve(priced, engine, limits).plan
+            return solve(priced, engine, limits, start).plan
         except NoPlan:
             if engine != "fast" or self.known.points:
                 raise

@@ -121,12 +121,15 @@ class Fast:
         return self.guide
 
     def _first_plan(self) -> None:
-        """Any plan at all, before anything that takes long."""
+        """Any plan at all, before anything that takes long; the one to begin with where that is better."""
+        known = self.search.schedule
         part = FIRST_PART if self.table.num_jobs <= MANY_JOBS else FIRST_PART_OF_MANY
         best = best_construction(self.occupancy, self._guide(), self.search.has_spent(part))
         if best is not None:
             self.occupancy.restore(best)
             self._offer("construct")
+        if known is not None and self.search.schedule is known:
+            self._become(known)
 
     def _follow(self) -> None:
         """Go on under the prices of the branch with the lowest bound, from its LP rounded where that is better."""
