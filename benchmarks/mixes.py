@@ -9,6 +9,7 @@ ShuffleNet 276, ResNet-18 220, MobileNet 128, ResNet-50 87; UNet3D 1613 and Cosm
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +31,18 @@ CACHES = {"free": (DISK, np.inf), "half": (DISK, 0.5), "dear": (MEMORY, 0.5), "t
 
 
 @dataclass(frozen=True)
+class Reader:
+    """A job of a mix."""
+
+    kind: str
+    rank: int
+    """Which dataset of its kind it reads."""
+    gpus: int
+    rate: float
+    """MB/s that it reads for each of its GPUs."""
+
+
+@dataclass(frozen=True)
 class Mix:
     """Jobs that fill a cluster."""
 
@@ -40,26 +53,35 @@ class Mix:
     cache: str
     seed: int
 
-    def problem(self) -> CacheProblem:
-        """The caching problem of its jobs, the same every time."""
+    def readers(self) -> Iterator[Reader]:
+        """Its jobs, the same every time."""
         draw = np.random.default_rng([self.seed, self.gpus, len(self.kind)])
-        readers: dict[tuple[str, int], list[float]] = defaultdict(list)
         left = self.gpus
         while left > 0:
             gpus = min(left, int(draw.choice(GPUS)))
             left -= gpus
             kind = "vision" if self.kind == "vision" else str(draw.choice(KINDS))
-            readers[kind, self._rank(draw)].append(_rate(kind, draw) * gpus)
-        sizes = [_size(kind, np.random.default_rng([self.seed, rank, len(kind)])) for kind, rank in readers]
-        demand = sum(sum(rates) for rates in readers.values())
+            yield Reader(kind, self._rank(draw), gpus, _rate(kind, draw))
+
+    def problem(self) -> CacheProblem:
+        """The caching problem of its jobs."""
+        rates: dict[tuple[str, int], list[float]] = defaultdict(list)
+        for reader in self.readers():
+            rates[reader.kind, reader.rank].append(reader.rate * reader.gpus)
+        sizes = [self.size_of(kind, rank) for kind, rank in rates]
+        demand = sum(map(sum, rates.values()))
         price, part = CACHES[self.cache]
         return CacheProblem(
             sizes=np.array(sizes),
-            readers=tuple(tuple(rates) for rates in readers.values()),
-            tariff=_tariff(self.tariff, demand),
+            readers=tuple(map(tuple, rates.values())),
+            tariff=tariff_for(self.tariff, demand),
             cache_price=price,
             cache_capacity=part * sum(sizes),
         )
+
+    def size_of(self, kind: str, rank: int) -> float:
+        """GB of a dataset."""
+        return _size(kind, np.random.default_rng([self.seed, rank, len(kind)]))
 
     def _rank(self, draw: np.random.Generator) -> int:
         """Which dataset of its kind a job reads: the first far more often than the last of as many as a cluster has."""
@@ -81,9 +103,9 @@ def _size(kind: str, draw: np.random.Generator) -> float:
     return base * float(draw.lognormal(0.0, 0.6))
 
 
-def _tariff(name: str, demand: float) -> Tariff:
-    """The list with its last line going on, a power law through its ends, or the list by volume: each doubling of the
-    bandwidth beyond it a third cheaper."""
+def tariff_for(name: str, demand: float) -> Tariff:
+    """A tariff that sells so many MB/s: the list with its last line going on, a power law through its ends, or the list
+    by volume, with each doubling of the bandwidth beyond it a third cheaper."""
     if name == "list":
         return Tariff(lines_through(list(LIST)))
     if name == "power":
