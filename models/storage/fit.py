@@ -110,7 +110,9 @@ def fit_tariffs(mb_s: Sequence[float] | np.ndarray, prices: Sequence[float] | np
     # A coefficient beyond the largest quantity (a price of 1e15 for 1e-9 MB/s) cannot be written: no such fit.
     rms = np.inf
     for k in range(1, MOST_LINES + 1):
-        tariff = Tariff(_best_lines(b, p, k), most)
+        lines = _best_lines(b, p, k)
+        # What rounding leaves of nothing would be shown as a price.
+        tariff = Tariff(tuple((alpha if alpha > _ROUNDING * p[-1] else 0.0, beta) for alpha, beta in lines), most)
         error = errors_of(tariff, b, p).rms_relative
         if not tariff.lines or error > rms - _ROUNDING:
             continue

@@ -69,7 +69,7 @@ def frontier(
             problem = at_fixed_gpus(problem, fixed_gpus.value)
         asked = None
         if budgets is not None:
-            asked = sorted(parse_budget(text, problem.currency, "--budgets") or 0.0 for text in budgets.split(","))
+            asked = sorted({parse_budget(text, problem.currency, "--budgets") or 0.0 for text in budgets.split(",")})
         with live(problem.currency, quiet) as on_progress:
             from planner.engines.base import Limits
             from planner.frontier.explorer import Explorer
@@ -85,6 +85,7 @@ def frontier(
                     "currency": problem.currency,
                     "objective": objective.value,
                     "fixed_gpus": None if fixed_gpus is None else fixed_gpus.value,
+                    "status": "interrupted" if made.interrupted else "done",
                     "least_spent": made.known.least_spent,
                     "cheapest_spends": made.cheapest_spends,
                     "solves": made.solves,

@@ -154,7 +154,8 @@ def solve_for(instance: Instance, goal: Goal, engine: str = "auto", limits: Limi
         raise NoPlan("no plan within the budget was found in time, and none was proven impossible; raise --time-limit")
     plan = certified(explorer, best, goal)
     must_pass(instance, plan)
-    notes = (f"{explorer.solves} solves at prices on the budget",)
+    solves = "1 solve at a price" if explorer.solves == 1 else f"{explorer.solves} solves at prices"
+    notes = (f"{solves} on the budget",)
     progress = Progress("budget", time.monotonic() - explorer.begun, plan.cost, plan.dual_bound)
     return Solution(plan, progress.elapsed_s, notes, (progress,))
 

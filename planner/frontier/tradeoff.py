@@ -108,7 +108,7 @@ class Tradeoff:
         best, bound, gap = self.best(budget), self.bound(budget), self.gap(budget)
         if best is None:
             least, shown = self.least_spent, None if bound is None else self.told(bound)
-            return Row(budget, None, 0.0, 0, None, shown, None, least is not None and least > budget)
+            return Row(budget, None, None, None, None, shown, None, least is not None and least > budget)
         value = self.value(best)
         shown = None if bound is None else self.told(min(bound, value))
         late = math.fsum(run.tardiness_h for run in best.plan.runs)
@@ -122,8 +122,8 @@ class Row:
 
     budget: float
     spent: float | None
-    tardiness_h: float
-    rejected: int
+    tardiness_h: float | None
+    rejected: int | None
     value: float | None
     """Total cost, or welfare."""
     bound: float | None

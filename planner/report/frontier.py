@@ -10,10 +10,10 @@ from rich.text import Text
 
 from planner.frontier.tradeoff import Row
 from planner.report.canvas import Canvas
-from planner.report.tables import table
+from planner.report.fitted import Cell, Column, fitted
 from planner.report.text import number, share
 
-BAR = 30
+BAR = 25
 
 
 UNSURE = 0.01
@@ -36,23 +36,33 @@ def page(instance: str, currency: str, objective: str, rows: Sequence[Row], canv
     yield Text("")
     worth = objective == "welfare"
     what = ("welfare", "no more than") if worth else ("cost", "no less than")
-    columns = (">budget", ">spent", ">tardiness", ">rejected", *(f">{name}" for name in what), ">gap", what[0])
-    made = table("What a budget brings", columns, canvas)
+    columns = (
+        Column(">budget"),
+        Column(">spent", 1),
+        Column(">tardiness", 4),
+        Column(">rejected", 3),
+        Column(f">{what[0]}"),
+        Column(f">{what[1]}", 2),
+        Column(">gap"),
+        Column("", 5, is_bar=True),
+    )
     most = max((row.value for row in rows if row.value is not None), default=0.0)
-    for row in rows:
-        if row.value is None:
-            note = "below the cheapest plan" if row.is_infeasible else "no plan found"
-            made.add_row(number(row.budget), "-", "", "", "", "", "", Text(note, style="dim"))
-            continue
-        length = round(BAR * row.value / most) if most > 0 and math.isfinite(row.value) else 0
-        made.add_row(
-            number(row.budget),
-            number(row.spent or 0.0),
-            f"{row.tardiness_h:,.1f} h",
-            str(row.rejected),
-            number(row.value),
-            "unknown" if row.bound is None else number(row.bound),
-            share(row.gap),
-            Text(canvas.pick("█", "#") * length, style="cyan"),
-        )
-    yield made
+    yield fitted("What a budget brings", columns, [_cells(row, most, canvas) for row in rows], canvas)
+
+
+def _cells(row: Row, most: float, canvas: Canvas) -> list[Cell]:
+    """A row as it is shown; the longest bar is that of `most`."""
+    if row.value is None:
+        note = "below the cheapest plan" if row.is_infeasible else "no plan found"
+        return [number(row.budget), "-", "", "", "-", "", "-", Text(note, style="dim")]
+    length = round(BAR * row.value / most) if most > 0 and math.isfinite(row.value) else 0
+    return [
+        number(row.budget),
+        number(row.spent or 0.0),
+        f"{row.tardiness_h or 0.0:,.1f} h",
+        str(row.rejected),
+        number(row.value),
+        "unknown" if row.bound is None else number(row.bound),
+        share(row.gap),
+        Text(canvas.pick("█", "#") * length, style="cyan"),
+    ]

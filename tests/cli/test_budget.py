@@ -64,6 +64,16 @@ def test_the_frontier(run: Run, file: Path) -> None:
     rows = json.loads(run(*arguments, "--json").stdout)["rows"]
     assert [row["is_infeasible"] for row in rows] == [True, False, False, False]
     assert [row["value"] for row in rows] == [None, 10.0, 17.0, 17.0]
+    assert (rows[0]["tardiness_h"], rows[0]["rejected"]) == (None, None)
+
+
+def test_a_narrow_page_breaks_no_number(run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arguments = ("frontier", file, "--budgets", "2,5,5,1000000", "--time-limit", "20")
+    monkeypatch.setenv("COLUMNS", "40")
+    page = run(*arguments).stdout
+    assert "1,000,000.00" in page
+    assert page.count("5.00 ") == 1
+    assert "no room for:" in page
 
 
 def test_fixed_gpus(run: Run, instance_file: Path, tmp_path: Path) -> None:
