@@ -53,7 +53,9 @@ class BudgetSearch:
                 self._search_freely()
                 return
             below, above = self._bracket(budget)
+            self._mend(budget, below, above)
             below, above = self._draw_together(budget, below, above)
+            self._mend(budget, below, above)
             if explorer.goes_exact and not self._has_enough():
                 explorer.search_exactly(budget, explorer.left_s())
             else:
@@ -118,6 +120,11 @@ class BudgetSearch:
                 above = (price, point)
         return below, above
 
+    def _mend(self, budget: float, *ends: End | None) -> None:
+        for price, point in filter(None, ends):
+            if not self._has_enough():
+                self.explorer.mend(point, price, budget)
+
     def _search_again(self, prices: list[float]) -> None:
         """Plans on the way of other solves at the prices next to the budget: one may lie in a dent."""
         explorer = self.explorer
@@ -125,8 +132,9 @@ class BudgetSearch:
         for seed in seeds if prices else ():
             if self._has_enough():
                 return
-            left = explorer.left_s()
-            explorer.explore(prices[seed % len(prices)], seed=seed, seconds=None if left is None else left / 2)
+            left, price = explorer.left_s(), prices[seed % len(prices)]
+            point = explorer.explore(price, seed=seed, seconds=None if left is None else left / 2)
+            self._mend(self.budget or 0.0, None if point is None else (price, point))
 
 
 def _crossing(cheap: End, dear: End) -> float:

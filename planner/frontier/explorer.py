@@ -20,6 +20,7 @@ from planner.engines.base import Limits, Progress
 from planner.engines.replay import schedule_of
 from planner.engines.schedule import Schedule
 from planner.engines.search import ProvenInfeasible, Search
+from planner.frontier.mend import Mend
 from planner.frontier.tradeoff import Point, Tradeoff
 from planner.horizon import num_slots_of
 from planner.solve import MOST_STARTS, solve, versions
@@ -224,6 +225,19 @@ class Explorer:
     def cheapest_spends(self) -> float:
         """The least that a plan which is known spends."""
         return min((point.spent for point in self.known.points), default=math.inf)
+
+    def mend(self, point: Point, price: float, budget: float) -> None:
+        """Look for a plan near a budget that differs from one found at a price by a few jobs that do not run."""
+        if price <= 0 or all(job.reject_cost is None for job in self.instance.jobs):
+            return
+        priced = at_price(self.instance, self.objective, price, self.num_slots)
+        schedule = schedule_of(point.plan, all_starts(priced, self.num_slots))
+        if schedule is None:
+            return
+        mend = Mend(schedule, price, Goal(self.objective, budget), self.is_over)
+        if mend.run():
+            self.known.add(self._point(self._restored(schedule)))
+            self.report("mended")
 
     # The whole model
 
