@@ -42,8 +42,9 @@ SIZES, NODES = (50, 200, 500), (1, 8)
 SMALL = 200
 """GPUs up to which our plans have the time limit itself; beyond in proportion."""
 PARTS = (0.1, 0.25, 0.5, 0.75, 1.0)
-"""Budgets, of what is spent at the price"""
+"""Budgets, of what is spent if money counts"""
 ALL_BUT_FREE = 0.01
+"""of itself."""
 BEYOND = 1e-6
 """Part by which welfare may lie above a bound by rounding."""
 
@@ -87,11 +88,8 @@ def rivals(schedulers: Iterable[Scheduler], budget: float) -> Record:
         for rule in BASELINES:
             plan = scheduler.within(budget, rule)
             mean_h = mean_completion_h(scheduler.shop.instance, plan)
-            found[f"{scheduler.name}+{rule}"] = {
-                "welfare": plan.welfare,
-                "spent": spent_of(plan.costs),
-                "mean_h": mean_h,
-            }
+            came_to = {"welfare": plan.welfare, "spent": spent_of(plan.costs), "mean_h": mean_h}
+            found[f"{scheduler.name}+{rule}"] = came_to
     return found
 
 

@@ -134,7 +134,7 @@ def test_both_kinds_have_the_same_jobs() -> None:
 
 
 def test_a_rival_above_the_bound_is_told() -> None:
-    record = run(Elastic(16, "welfare", "list", "half", 1, 1), "fast", 0.5, (2.0,))
+    record = run(Elastic(16, "welfare", "list", "half", 1, 1), "fast", 0.3, (2.0,))
     (entry,) = record["budgets"]
     assert len(entry["rivals"]) == len(SCHEDULERS) * len(BASELINES)
     assert contradictions(record) == []
