@@ -25,6 +25,8 @@ MOST_LINES = 3
 GOOD = 0.01
 """A largest relative error up to which the simplest fit is recommended."""
 DIGITS = 6
+_DUST = 1e-12
+"""Part of the lowest price that is what rounding leaves of nothing: it would be shown as a fixed price."""
 _ROUNDING = 10.0 ** (1 - DIGITS)
 """Of a relative error; lines are not told apart by less."""
 _MOST_ENDS = 40
@@ -111,8 +113,7 @@ def fit_tariffs(mb_s: Sequence[float] | np.ndarray, prices: Sequence[float] | np
     rms = np.inf
     for k in range(1, MOST_LINES + 1):
         lines = _best_lines(b, p, k)
-        # What rounding leaves of nothing would be shown as a price.
-        tariff = Tariff(tuple((alpha if alpha > _ROUNDING * p[-1] else 0.0, beta) for alpha, beta in lines), most)
+        tariff = Tariff(tuple((alpha if alpha > _DUST * float(p.min()) else 0.0, beta) for alpha, beta in lines), most)
         error = errors_of(tariff, b, p).rms_relative
         if not tariff.lines or error > rms - _ROUNDING:
             continue

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from models.domain.rules.draft import TOLERANCE
@@ -141,6 +141,7 @@ def _price(fit: Fit, mb_s: float) -> float:
 
 
 @given(tables())
+@example(([51.0, 41436.0, 3504.0, 1.0], [0.0078125, 198.0, 17.0, 0.125]))  # the least fixed price counts
 def test_no_line_and_no_power_law_nearby_fits_better(table: tuple[list[float], list[float]]) -> None:
     """Least squares of relative errors: a step away from the coefficients does not help."""
     b, p = (np.array(column) for column in table)
@@ -161,6 +162,12 @@ def test_no_line_and_no_power_law_nearby_fits_better(table: tuple[list[float], l
         turned = min(1.0, max(0.0, exponent + y))
         moved = factor * (1 + x) * np.exp(np.log(b).mean() * (exponent - turned))
         assert squares(moved * b**turned) >= smallest - 1e-4 * len(b) * ROUNDING - 1e-6 * smallest
+
+
+def test_a_price_by_the_mb_alone_has_no_dust_of_a_fixed_one() -> None:
+    fits = by_name(fit_tariffs([100.0, 200.0, 300.0], [1.0, 2.0, 3.0]))
+    ((alpha, _),) = fits["1 line"].tariff.lines
+    assert alpha == 0.0
 
 
 @given(tables())
