@@ -45,6 +45,8 @@ def held() -> Iterator[None]:
         yield
     finally:
         _depth -= 1
+        if _depth == 0:
+            _noted.clear()
         for number, handler in before.items():
             signal.signal(number, handler)
 
