@@ -28,13 +28,12 @@ import numpy as np
 
 from models.domain import Instance, Plan
 from models.domain.modes import Mode
-from models.goal import Goal, spent_of
+from models.goal import Goal, spent_of, welfare_at
 from models.reductions import reduce_starts
 from models.starts import all_starts
 from models.storage.baselines import BASELINES
 from models.storage.demand import demands
 from models.storage.problem import CacheProblem
-from models.utilities import worth_at
 from planner.engines.assemble import cost_of, plan_of
 from planner.engines.schedule import Schedule, Step
 from planner.horizon import num_slots_of
@@ -211,7 +210,8 @@ class Scheduler:
                 if len(fits):
                     schedule.put(j, Step(r, int(row.slots[fits[0]]), offer.spot(int(fits[0])), 0.0))
             spent = spent_of(cost_of(schedule).costs)
-            self._laid[number] = Laid(schedule, spent - shop.storage_cost(schedule, {}), _welfare(schedule))
+            welfare = welfare_at(shop.instance, {j: schedule.completion(j) for j in schedule.chosen})
+            self._laid[number] = Laid(schedule, spent - shop.storage_cost(schedule, {}), welfare)
         return self._laid[number]
 
     def _plan(self, paid: Paid, rule: str, budget: float) -> Plan:
@@ -248,10 +248,3 @@ def rounded_to_levels(fractions: np.ndarray, problem: CacheProblem, levels: int)
         if exact[d] - whole[d] > ROUNDING and problem.fits(float(problem.sizes @ raised) / levels):
             whole = raised
     return whole
-
-
-def _welfare(schedule: Schedule) -> float:
-    """What the jobs of a schedule are worth when they complete."""
-    instance = schedule.instance
-    ends = {j: schedule.completion(j) * instance.slot for j in schedule.chosen}
-    return math.fsum(worth_at(instance.jobs[j], end, ROUNDING * instance.slot) for j, end in ends.items())

@@ -25,7 +25,7 @@ from contextlib import suppress
 from benchmarks.common import RESULTS, made_by, write_whole
 from benchmarks.sets import Case
 from models.domain import Instance, Job, ModeEntry, Plan
-from models.domain.modes import Mode, modes_of
+from models.domain.modes import Mode, modes_of, with_entries
 from models.errors import Infeasible, NoPlan
 from models.storage.cba import allocate
 from models.storage.demand import Demand, demands
@@ -63,7 +63,7 @@ def with_runs_of(instance: Instance, plan: Plan) -> Instance:
         )
         times = {"release": segment.start_slot * plan.slot_s, "deadline": segment.end_slot * plan.slot_s}
         entries = (_entry(instance, mode, mode.name, mode.read_rate_mb_s),)
-        jobs.append(_with_modes(job, entries).model_copy(update=times | {"speed_levels": (1.0,)}))
+        jobs.append(with_entries(job, entries).model_copy(update=times | {"speed_levels": (1.0,)}))
     return instance.altered(jobs=tuple(jobs), horizon=plan.num_slots * plan.slot_s)
 
 
@@ -81,10 +81,6 @@ def _entry(instance: Instance, mode: Mode, name: str, read_rate: float) -> ModeE
         cpu_cores=mode.cpu_cores or None,
         ram=mode.ram_gb or None,
     )
-
-
-def _with_modes(job: Job, entries: tuple[ModeEntry, ...]) -> Job:
-    return job.model_copy(update={"modes": entries, "model": None, "samples": None, "sample_size": None})
 
 
 def schedule_first(instance: Instance, limits: Limits) -> float | None:
@@ -151,7 +147,7 @@ def _beside_caches(instance: Instance, job: Job, bought: Bought) -> Job:
     if job.running is not None:
         name = _name_in(job.running.mode, job.running.pool)
         job = job.model_copy(update={"running": job.running.model_copy(update={"mode": name})})
-    return _with_modes(job, tuple(entries))
+    return with_entries(job, tuple(entries))
 
 
 def _name_in(mode: str, pool: str) -> str:

@@ -51,7 +51,7 @@ class Goal:
             return None
         if self.objective == "cost":
             return math.fsum(costs.values())
-        return math.fsum(costs.get(term, 0.0) for term in SERVICE_TERMS)
+        return service_of(costs)
 
 
 LOWEST_COST = Goal()
@@ -62,6 +62,11 @@ def spent_of(costs: Mapping[str, float]) -> float:
     return math.fsum(amount for term, amount in costs.items() if term not in SERVICE_TERMS)
 
 
+def service_of(costs: Mapping[str, float]) -> float:
+    """What service loses, from costs by term."""
+    return math.fsum(costs.get(term, 0.0) for term in SERVICE_TERMS)
+
+
 def most_welfare(instance: Instance) -> float:
     """What all jobs together are worth at most."""
     return math.fsum(most_worth(job) for job in instance.jobs)
@@ -69,12 +74,13 @@ def most_welfare(instance: Instance) -> float:
 
 def welfare_of(instance: Instance, plan: Plan) -> float:
     """What the jobs that a plan completes are worth when it completes them."""
-    earned = []
-    for run in plan.runs:
-        job = instance.jobs[instance.job_index[run.job]]
-        completion = run.segments[-1].end_slot * instance.slot
-        earned.append(worth_at(job, completion, 1e-9 * instance.slot))
-    return math.fsum(earned)
+    return welfare_at(instance, {instance.job_index[run.job]: run.segments[-1].end_slot for run in plan.runs})
+
+
+def welfare_at(instance: Instance, completions: Mapping[int, int]) -> float:
+    """What jobs are worth, by index, when they complete at slot edges."""
+    slot = instance.slot
+    return math.fsum(worth_at(instance.jobs[j], end * slot, 1e-9 * slot) for j, end in completions.items())
 
 
 def at_price(instance: Instance, objective: Objective, price: float, num_slots: int) -> Instance:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from models.domain import Instance, Job, ModeEntry
-from models.domain.modes import Mode, entries_of, entry_name
+from models.domain.modes import Mode, entries_of, entry_name, with_entries
 from models.errors import Infeasible
 from planner.engines.base import Solution
 from planner.modes import Rule, modes_by
@@ -33,7 +33,7 @@ def _fixed(instance: Instance, job: Job, mode: Mode | None) -> Job:
     entries = list(entries_of(job, instance.throughputs))
     width = next(_width(entry) for entry in entries if entry_name(entry) == mode.name)
     kept = tuple(entry for entry in entries if _width(entry) == width)
-    return job.model_copy(update={"modes": kept, "model": None, "samples": None, "sample_size": None})
+    return with_entries(job, kept)
 
 
 def _width(entry: ModeEntry) -> tuple[int | None, float | None]:

@@ -66,7 +66,7 @@ def _solve(instance: Instance, engine: str, limits: Limits, start: Plan | None) 
         fast = Fast(search)
         then_exact = engine == "exact" or (engine == "auto" and starts.num_starts <= MOST_STARTS)
         if engine == "auto" and then_exact and limits.time_limit_s is not None and starts.num_starts > FEW_STARTS:
-            fast.solve(until=search.has_spent(FAST_SHARE))
+            fast.solve(until=lambda: search.has_spent(FAST_SHARE))
         else:
             fast.solve(moves=min(MOST_FIRST_MOVES, FIRST_MOVES * len(instance.jobs)) if then_exact else None)
         if then_exact and not search.is_over():

@@ -33,11 +33,8 @@ def _rent(starts: Starts) -> Schedule | None:
         p for p, pool in enumerate(instance.pools) if instance.sites[instance.site_index[pool.site]].kind == "cloud"
     }
     for j in sequence(starts, by_due_date):
-        job = instance.jobs[j]
-        before = [instance.job_index[name] for name in job.after]
-        step = None
-        if job.running is None and all(i in schedule.chosen for i in before):
-            earliest = max((schedule.completion(i) for i in before), default=0)
+        earliest, step = schedule.ready(j), None
+        if instance.jobs[j].running is None and earliest is not None:
             step = _alone(schedule, occupancy, j, earliest, cloud)
         if step is not None:
             schedule.put(j, step)

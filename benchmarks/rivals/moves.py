@@ -54,10 +54,10 @@ class Desk:
 
     def _put(self, change: Change) -> bool:
         schedule, rows = self.schedule, self.starts.rows
-        before = list(self.graph.predecessors(change.job))
-        if any(i not in schedule.chosen for i in before):
+        ready = schedule.ready(change.job)
+        if ready is None:
             return False
-        earliest = max([change.slot, *(schedule.completion(i) for i in before)])
+        earliest = max(change.slot, ready)
         if change.is_exact and earliest > change.slot:
             return False
         best: Step | None = None

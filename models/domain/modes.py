@@ -105,6 +105,11 @@ def entry_name(entry: ModeEntry) -> str:
     return f"{entry.gpus if entry.gpus is not None else f'{entry.share:g}'}x{entry.pool or entry.gpu}"
 
 
+def with_entries(job: Job, entries: tuple[ModeEntry, ...]) -> Job:
+    """The job with these modes and no others."""
+    return job.model_copy(update={"modes": entries, "model": None, "samples": None, "sample_size": None})
+
+
 def misfit(entry: ModeEntry, pool: Pool, job: Job) -> str | None:
     """Why a mode does not fit a pool's nodes; None where it fits."""
     memory, cores, ram = _needs(entry, job)

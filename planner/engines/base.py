@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -35,6 +36,33 @@ class Limits:
     on_progress: Callable[[Progress], None] | None = None
     on_schedule: Callable[[Schedule, Mapping[str, float]], None] | None = None
     """Takes every schedule that is better than those before, with its costs by term."""
+
+
+class Timed:
+    """What has a time limit, from a moment on."""
+
+    limits: Limits
+    begun: float
+    """A monotonic time."""
+
+    def elapsed_s(self) -> float:
+        """Seconds since then."""
+        return time.monotonic() - self.begun
+
+    def left_s(self) -> float | None:
+        """Seconds until the time limit; None without one."""
+        limit = self.limits.time_limit_s
+        return None if limit is None else limit - self.elapsed_s()
+
+    def is_out_of_time(self) -> bool:
+        """Whether the time limit has passed."""
+        left = self.left_s()
+        return left is not None and left <= 0
+
+    def has_spent(self, part: float) -> bool:
+        """Whether so much of the time limit is over; never without one."""
+        limit = self.limits.time_limit_s
+        return limit is not None and self.elapsed_s() > part * limit
 
 
 @dataclass(frozen=True)

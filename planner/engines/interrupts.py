@@ -28,8 +28,6 @@ def held() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    if _depth == 0:
-        _noted.clear()
     before: dict[int, Any] = {number: signal.getsignal(number) for number in _SIGNALS}
     before = {number: handler for number, handler in before.items() if callable(handler)}
 
@@ -44,11 +42,11 @@ def held() -> Iterator[None]:
     try:
         yield
     finally:
-        _depth -= 1
-        if _depth == 0:
-            _noted.clear()
         for number, handler in before.items():
             signal.signal(number, handler)
+        _depth -= 1
+        if _depth == 0:
+            _noted.clear()  # nobody asked for it
 
 
 def asked() -> bool:

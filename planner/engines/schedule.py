@@ -93,6 +93,13 @@ class Schedule:
         step = self.chosen[j]
         return step.slot + self.starts.rows[step.row].duration
 
+    def ready(self, j: int) -> int | None:
+        """The slot edge at which all predecessors of a job are complete; None where one does not run."""
+        before = [self.instance.job_index[name] for name in self.instance.jobs[j].after]
+        if any(i not in self.chosen for i in before):
+            return None
+        return max((self.completion(i) for i in before), default=0)
+
     def cheapest(self, j: int, earliest: int = 0) -> Step | None:
         """The start of a job that adds least to the cost, no earlier than some slot; None where it finds no room.
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from models.goal import LOWEST_COST, Goal
 from models.starts import Starts
 from planner.engines import interrupts
 from planner.engines.assemble import BOUND_TOLERANCE, Costed, cost_of
-from planner.engines.base import Limits, Progress
+from planner.engines.base import Limits, Progress, Timed
 from planner.engines.schedule import Schedule
 
 
@@ -23,7 +22,7 @@ class ProvenInfeasible(Exception):
 
 
 @dataclass
-class Search:
+class Search(Timed):
     """The best plan and bound so far."""
 
     starts: Starts
@@ -49,22 +48,6 @@ class Search:
         if self.cost is None or self.pool_level_cost is None:
             return None
         return max(0.0, self.cost - self.pool_level_cost)
-
-    def left_s(self) -> float | None:
-        """Seconds until the time limit; None without one."""
-        if self.limits.time_limit_s is None:
-            return None
-        return self.limits.time_limit_s - (time.monotonic() - self.begun)
-
-    def is_out_of_time(self) -> bool:
-        """Whether the time limit has passed."""
-        left = self.left_s()
-        return left is not None and left <= 0
-
-    def has_spent(self, part: float) -> Callable[[], bool]:
-        """Whether so much of the time limit is over, to be asked again and again; never without a limit."""
-        limit = self.limits.time_limit_s
-        return lambda: limit is not None and (self.left_s() or 0.0) < (1 - part) * limit
 
     def is_proven(self, at_most: float = 1.0) -> bool:
         """Whether the gap asked for is reached, and this one too."""
@@ -100,7 +83,7 @@ class Search:
         shown = self.trajectory[-1].dual_bound if self.trajectory else None
         costs = [cost for cost in (self.cost, incumbent) if cost is not None]
         bounds = [value for value in (self.dual_bound, bound, shown) if value is not None]
-        progress = Progress(phase, time.monotonic() - self.begun, min(costs, default=None), max(bounds, default=None))
+        progress = Progress(phase, self.elapsed_s(), min(costs, default=None), max(bounds, default=None))
         self.trajectory.append(progress)
         if self.limits.on_progress is not None:
             self.limits.on_progress(progress)

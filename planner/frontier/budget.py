@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from dataclasses import dataclass
 
 from models.check.report import OPTIMAL_GAP
@@ -53,13 +52,14 @@ class BudgetSearch:
                 self._search_freely()
                 return
             below, above = self._bracket(budget)
-            self._mend(budget, below, above)
+            first = (below, above)
+            self._mend(budget, *first)
             below, above = self._draw_together(budget, below, above)
-            self._mend(budget, below, above)
+            self._mend(budget, *(end for end in (below, above) if end not in first))
             if explorer.goes_exact and not self._has_enough():
                 explorer.search_exactly(budget, explorer.left_s())
             else:
-                self._search_again([end[0] for end in (below, above) if end is not None])
+                self._search_again(budget, [end[0] for end in (below, above) if end is not None])
 
     def _has_enough(self) -> bool:
         return self.explorer.is_over() or self.explorer.is_proven(self.budget)
@@ -125,7 +125,7 @@ class BudgetSearch:
             if not self._has_enough():
                 self.explorer.mend(point, price, budget)
 
-    def _search_again(self, prices: list[float]) -> None:
+    def _search_again(self, budget: float, prices: list[float]) -> None:
         """Plans on the way of other solves at the prices next to the budget: one may lie in a dent."""
         explorer = self.explorer
         seeds = itertools.count(1) if explorer.limits.time_limit_s is not None else range(1, AGAIN + 1)
@@ -134,7 +134,7 @@ class BudgetSearch:
                 return
             left, price = explorer.left_s(), prices[seed % len(prices)]
             point = explorer.explore(price, seed=seed, seconds=None if left is None else left / 2)
-            self._mend(self.budget or 0.0, None if point is None else (price, point))
+            self._mend(budget, None if point is None else (price, point))
 
 
 def _crossing(cheap: End, dear: End) -> float:
@@ -164,7 +164,7 @@ def solve_for(instance: Instance, goal: Goal, engine: str = "auto", limits: Limi
     must_pass(instance, plan)
     solves = "1 solve at a price" if explorer.solves == 1 else f"{explorer.solves} solves at prices"
     notes = (f"{solves} on the budget",)
-    progress = Progress("budget", time.monotonic() - explorer.begun, plan.cost, plan.dual_bound)
+    progress = Progress("budget", explorer.elapsed_s(), plan.cost, plan.dual_bound)
     return Solution(plan, progress.elapsed_s, notes, (progress,))
 
 

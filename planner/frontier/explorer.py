@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from models.check import check
-from models.domain import SERVICE_TERMS, Instance, Plan
+from models.domain import Instance, Plan
 from models.errors import Clash, Fault, Infeasible, InvalidInput, NoPlan
-from models.goal import Goal, Objective, at_price, most_welfare, spending_alone, spent_of, welfare_of
+from models.goal import Goal, Objective, at_price, most_welfare, service_of, spending_alone, spent_of, welfare_of
 from models.rentals import NodeRules
 from models.starts import all_starts
 from planner.engines import interrupts
 from planner.engines.assemble import plan_of
-from planner.engines.base import Limits, Progress
+from planner.engines.base import Limits, Progress, Timed
 from planner.engines.replay import schedule_of
 from planner.engines.schedule import Schedule
 from planner.engines.search import ProvenInfeasible, Search
@@ -37,7 +37,7 @@ FREE = 1e-3
 
 
 @dataclass(eq=False)
-class Explorer:
+class Explorer(Timed):
     """What is known of an instance's budgets, and the solves that add to it, within one time limit."""
 
     instance: Instance
@@ -48,9 +48,9 @@ class Explorer:
     """The one that is looked at."""
     solves: int = 0
     interrupted: bool = False
+    begun: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
-        self.begun = time.monotonic()
         self.num_slots = num_slots_of(self.instance)
         self.known = Tradeoff(self.objective, most_welfare(self.instance))
         if self.objective == "welfare" and self.known.most_welfare <= 0:
@@ -59,23 +59,10 @@ class Explorer:
                 [Fault("no job is worth anything: there is no welfare to maximise", ("jobs",), mend=mend)]
             )
 
-    # Time
-
-    def left_s(self) -> float | None:
-        """Seconds until the time limit; None without one."""
-        limit = self.limits.time_limit_s
-        return None if limit is None else limit - (time.monotonic() - self.begun)
-
-    def has_spent(self, part: float) -> bool:
-        """Whether so much of the time is over; never without a limit."""
-        left, limit = self.left_s(), self.limits.time_limit_s
-        return left is not None and limit is not None and left < (1 - part) * limit
-
     def is_over(self) -> bool:
         """Whether the time has passed, or somebody has stopped it."""
-        left = self.left_s()
         self.interrupted |= interrupts.asked()
-        return self.interrupted or (left is not None and left <= 0)
+        return self.interrupted or self.is_out_of_time()
 
     def is_proven(self, budget: float | None) -> bool:
         """Whether the gap asked for is reached."""
@@ -88,9 +75,8 @@ class Explorer:
     ) -> Point | None:
         """Solve at a price, or glance at it, for a share of the time or so many seconds; the plan found, if any."""
         priced = at_price(self.instance, self.objective, price, self.num_slots)
-        limit = self.limits.time_limit_s
-        if seconds is None and limit is not None:
-            seconds = limit / (GLANCES if glance else SOLVES)
+        if seconds is None:
+            seconds = self._share(GLANCES if glance else SOLVES)
         limits = replace(
             self.limits,
             gap=max(self.limits.gap, GLANCE_GAP) if glance else self.limits.gap,
@@ -98,10 +84,16 @@ class Explorer:
             time_limit_s=self._at_most(seconds),
             on_schedule=(lambda schedule, costs: self._see(schedule, costs, price)) if price > 0 else None,
         )
-        plan = self._plan(priced, "fast" if glance else self.engine, limits, self._nearest(price))
+        start = self._nearest(lambda point: point.at(price))
+        plan = self._plan(priced, "fast" if glance else self.engine, limits, start)
         if plan is not None and plan.dual_bound is not None:
             self.known.lines.append((price, plan.dual_bound))
         return self._took(plan, f"price {price:.3g}")
+
+    def _share(self, number: int) -> float | None:
+        """Seconds for each of so many solves; None without a limit."""
+        limit = self.limits.time_limit_s
+        return None if limit is None else limit / number
 
     def _at_most(self, seconds: float | None) -> float | None:
         left = self.left_s()
@@ -109,9 +101,9 @@ class Explorer:
 
     def explore_spending(self) -> Point | None:
         """Solve for the smallest budget; the plan, whose spending it may be."""
-        limit = self.limits.time_limit_s
-        limits = replace(self.limits, time_limit_s=None if limit is None else self._at_most(limit / SOLVES))
-        plan = self._plan(spending_alone(self.instance, self.num_slots), self.engine, limits, self._nearest(math.inf))
+        limits = replace(self.limits, time_limit_s=self._at_most(self._share(SOLVES)))
+        start = self._nearest(lambda point: point.spent)
+        plan = self._plan(spending_alone(self.instance, self.num_slots), self.engine, limits, start)
         if plan is not None and plan.dual_bound is not None:
             self.known.least_spent = max(plan.dual_bound, self.known.least_spent or 0.0)
         return self._took(plan, "spending alone")
@@ -123,13 +115,9 @@ class Explorer:
             return first
         return self.explore(FREE * self.natural_price(first.spent)) or first
 
-    def _nearest(self, price: float) -> Plan | None:
-        """The best plan known at a price, to begin with."""
-        points = self.known.points
-        if math.isinf(price):
-            best = min(points, key=lambda point: point.spent, default=None)
-        else:
-            best = min(points, key=lambda point: price * point.spent + point.service, default=None)
+    def _nearest(self, value: Callable[[Point], float]) -> Plan | None:
+        """The best plan known by what a solve minimises, to begin with."""
+        best = min(self.known.points, key=value, default=None)
         return None if best is None else best.plan
 
     def _plan(self, priced: Instance, engine: str, limits: Limits, start: Plan | None) -> Plan | None:
@@ -169,8 +157,9 @@ class Explorer:
 
     def _see(self, schedule: Schedule, costs: Mapping[str, float], price: float) -> None:
         """Take note of a schedule on the way of a solve: it may be the best within a smaller budget."""
-        service = math.fsum(costs[term] for term in SERVICE_TERMS)
-        self.known.add(Point(spent_of(costs) / price, service, lambda: self._point(self._restored(schedule)).plan))
+        self.known.add(
+            Point(spent_of(costs) / price, service_of(costs), lambda: self._point(self._restored(schedule)).plan)
+        )
 
     def _restored(self, schedule: Schedule) -> Plan:
         seed, made = self.limits.seed, versions()
@@ -203,7 +192,7 @@ class Explorer:
         if self.limits.on_progress is not None:
             best, bound = self.known.best(self.budget), self.known.bound(self.budget)
             value = None if best is None else self.known.value(best)
-            self.limits.on_progress(Progress(phase, time.monotonic() - self.begun, value, bound))
+            self.limits.on_progress(Progress(phase, self.elapsed_s(), value, bound))
 
     @cached_property
     def is_small(self) -> bool:

@@ -12,12 +12,15 @@ import heapq
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from typing import TYPE_CHECKING
 
-from models.domain import SERVICE_TERMS
-from models.goal import Goal, spent_of
+from models.goal import Goal, service_of, spent_of
+from models.precedence import descendants, precedence_graph
 from planner.engines.assemble import cost_of
 from planner.engines.schedule import Schedule, Step
+
+if TYPE_CHECKING:
+    import networkx
 
 FREE = 1e-12
 """Money below which nothing is saved or spent."""
@@ -43,29 +46,14 @@ class Mend:
     def _state(self) -> tuple[float, float]:
         """What the schedule spends, and what service loses."""
         costs = cost_of(self.schedule).costs
-        return spent_of(costs) / self.price, math.fsum(costs[term] for term in SERVICE_TERMS)
+        return spent_of(costs) / self.price, service_of(costs)
 
-    @cached_property
-    def _followers(self) -> dict[str, list[int]]:
-        """Jobs that wait for each job."""
-        found: dict[str, list[int]] = {}
-        for j, job in enumerate(self.schedule.instance.jobs):
-            for name in job.after:
-                found.setdefault(name, []).append(j)
-        return found
-
-    def _with_followers(self, jobs: Iterable[int]) -> frozenset[int]:
+    def _with_followers(self, jobs: Iterable[int], graph: networkx.DiGraph) -> frozenset[int]:
         """The jobs that run, and all that run after them; empty where one of these must run."""
-        instance, found, todo = self.schedule.instance, set[int](), list(jobs)
-        while todo:
-            j = todo.pop()
-            if j in found or j not in self.schedule.chosen:
-                continue
-            if instance.jobs[j].reject_cost is None or instance.jobs[j].running is not None:
-                return frozenset()
-            found.add(j)
-            todo += self._followers.get(instance.jobs[j].id, ())
-        return frozenset(found)
+        found = {k for j in jobs for k in (j, *descendants(graph, j))} & self.schedule.chosen.keys()
+        every = [self.schedule.instance.jobs[j] for j in found]
+        must_run = any(job.reject_cost is None or job.running is not None for job in every)
+        return frozenset() if must_run else frozenset(found)
 
     def _groups(self) -> set[frozenset[int]]:
         """What may be given up together: a job, or all that runs on a node."""
@@ -75,7 +63,8 @@ class Mend:
             for node in self.schedule.pools[row.pool].nodes_of(row.mode, step.spot):
                 by_node.setdefault((row.pool, node), []).append(j)
         singles = ([j] for j in self.schedule.chosen)
-        return {self._with_followers(jobs) for jobs in (*singles, *by_node.values())} - {frozenset()}
+        graph = precedence_graph(self.schedule.instance)
+        return {self._with_followers(jobs, graph) for jobs in (*singles, *by_node.values())} - {frozenset()}
 
     def _give_up(self) -> None:
         spent, service = self._state()
@@ -121,17 +110,11 @@ class Mend:
 
     def _offer(self, j: int) -> Step | None:
         """The cheapest start of a job whose predecessors run."""
-        instance, earliest = self.schedule.instance, 0
-        for name in instance.jobs[j].after:
-            i = instance.job_index[name]
-            if i not in self.schedule.chosen:
-                return None
-            earliest = max(earliest, self.schedule.completion(i))
-        return self.schedule.cheapest(j, earliest)
+        earliest = self.schedule.ready(j)
+        return None if earliest is None else self.schedule.cheapest(j, earliest)
 
     def _worth(self, j: int, step: Step) -> float:
         """What running a job saves of service for the money that it takes."""
-        terms = self.schedule.terms(step)
-        lost = math.fsum(terms.get(term, 0.0) for term in SERVICE_TERMS)
+        lost = service_of(self.schedule.terms(step))
         paid = max(FREE, (step.cost - lost) / self.price)
         return ((self.schedule.instance.jobs[j].reject_cost or 0.0) - lost) / paid

@@ -80,7 +80,7 @@ class Sweep:
         found = self.explorer.explore(price)
         if found is None:
             return
-        if price * found.spent + found.service < (price * dear.spent + dear.service) * (1 - self.explorer.limits.gap):
+        if found.at(price) < dear.at(price) * (1 - self.explorer.limits.gap):
             self._between(cheap, found, depth - 1)
             self._between(found, dear, depth - 1)
 

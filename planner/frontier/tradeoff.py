@@ -27,6 +27,10 @@ class Point:
     service: float
     make: Callable[[], Plan]
 
+    def at(self, price: float) -> float:
+        """What it comes to with what is spent at a price."""
+        return price * self.spent + self.service
+
     @cached_property
     def plan(self) -> Plan:
         """The plan, at the instance's own prices."""
@@ -62,7 +66,7 @@ class Tradeoff:
 
     def value(self, point: Point) -> float:
         """What is minimised: spent + service, or service alone."""
-        return self.base * point.spent + point.service
+        return point.at(self.base)
 
     def told(self, amount: float) -> float:
         """An amount of what is minimised as people count it: cost, or welfare."""

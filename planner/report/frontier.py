@@ -14,8 +14,6 @@ from planner.report.fitted import Cell, Column, fitted
 from planner.report.text import number, share
 
 BAR = 25
-
-
 UNSURE = 0.01
 """Part of what the cheapest plan spends, beyond which it is said that a cheaper one may exist."""
 

@@ -124,7 +124,7 @@ class Fast:
         """Any plan at all, before anything that takes long; the one to begin with where that is better."""
         known = self.search.schedule
         part = FIRST_PART if self.table.num_jobs <= MANY_JOBS else FIRST_PART_OF_MANY
-        best = best_construction(self.occupancy, self._guide(), self.search.has_spent(part))
+        best = best_construction(self.occupancy, self._guide(), lambda: self.search.has_spent(part))
         if best is not None:
             self.occupancy.restore(best)
             self._offer("construct")
@@ -139,7 +139,7 @@ class Fast:
         before = self.occupancy.snapshot()
         best = before
         if self.guided <= (FEW_TIMES if self.table.num_jobs <= MANY_JOBS else 1):
-            found = best_construction(self.occupancy, guide, self.search.has_spent(0.5))
+            found = best_construction(self.occupancy, guide, lambda: self.search.has_spent(0.5))
             if found is not None and found.cost < best.cost:
                 best = found
         if weights and round_weights(self.occupancy, guide, weights):

@@ -75,12 +75,9 @@ def insert(schedule: Schedule, j: int, *, hurry: bool = False) -> bool:
 
     In a hurry only its shortest mode that finds room is looked at.
     """
-    job = schedule.instance.jobs[j]
-    before = [schedule.instance.job_index[name] for name in job.after]
-    reject = job.reject_cost
-    if any(i not in schedule.chosen for i in before):
+    reject, earliest = schedule.instance.jobs[j].reject_cost, schedule.ready(j)
+    if earliest is None:
         return reject is not None
-    earliest = max((schedule.completion(i) for i in before), default=0)
     step = schedule.shortest(j, earliest) if hurry else schedule.cheapest(j, earliest)
     if step is None or (reject is not None and reject < step.cost):
         return reject is not None
