@@ -174,10 +174,12 @@ class Fast:
         self.moves += loop.moves
 
     def _some(self) -> list[int]:
-        """Jobs that run about one time, a sixth of all."""
+        """Jobs that run about one time, a sixth of all; none where no job runs."""
         draw = random.Random(self.search.limits.seed + 31 * self.dives)
         row, slot, rows = self.occupancy.row, self.occupancy.slot, self.table.rows
         runs = np.flatnonzero(row >= 0)
+        if not len(runs):
+            return []
         seed = int(draw.choice(runs.tolist()))
         middle = slot + rows.duration[row] / 2
         distance = np.abs(middle - middle[seed]) * (0.5 + np.array([draw.random() for _ in range(len(row))]))

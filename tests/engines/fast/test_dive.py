@@ -19,6 +19,7 @@ from planner.engines.fast.table import Table
 from planner.engines.search import Search
 from planner.generate import generate
 from planner.horizon import num_slots_of
+from planner.solve import solve
 from tests.engines.samples import Doc, instance_of, mode
 
 CASES = [("compute", 12, 8, 0.8), ("contended", 20, 8, 1.0), ("mixed", 12, 8, 0.8)]
@@ -130,3 +131,12 @@ def test_a_dive_without_time_keeps_what_is_settled(ground: Ground) -> None:
 def test_a_dive_is_the_same_again(case: tuple[str, int, int, float]) -> None:
     instance = drawn(case)
     assert Ground(instance).dive({}) == Ground(instance).dive({})
+
+
+def test_a_dive_where_no_job_runs_is_open_to_all() -> None:
+    """The best plan at first runs nothing: a node costs more than any one job is worth, less than several are."""
+    hours_and_gpus = [(4, 1), (1, 1), (3, 1), (2, 1), (1, 5), (4, 1), (2, 1), (4, 1), (1, 2), (1, 5)]
+    jobs: list[Doc] = [{"modes": [mode(h, gpus)], "reject_cost": 0.15 * h * gpus} for h, gpus in hours_and_gpus]
+    instance = instance_of(jobs, pools__0__gpus_per_node=8, pools__0__nodes=3)
+    plan = solve(instance, "fast", Limits(time_limit_s=None, work=6000, gap=0.0)).plan
+    assert plan.runs
