@@ -28,6 +28,7 @@ from planner.engines.fast.operators import (
     Bandwidth,
     Caching,
     Ejection,
+    Gathering,
     Neighbours,
     Operator,
     Packing,
@@ -218,6 +219,7 @@ class Fast:
             (Ejection(self.guide), 1.0),
             (Regrets(self.guide), 0.5),
             (Packing(self.guide), 0.5),
+            (Gathering(self.guide), 0.3),
         ]
         caching = Caching(self.occupancy)
         if caching.levels:

@@ -24,12 +24,14 @@ class Guide:
         self.start, self.row, self.slot, self.cost = found
         has = self.start[:-1] < self.start[1:]
         self.least = np.where(has, self.cost[np.minimum(self.start[:-1], max(0, len(self.cost) - 1))], 0.0)
+        reject = pricing.table.jobs.reject
+        self.rejected = np.where(has & np.isfinite(reject), reject - self.least, 0.0)
 
     def regret(self, occupancy: Occupancy) -> np.ndarray:
-        """What the start of each job costs more than its cheapest one under the prices, shape (J,); 0 where it does not
-        run."""
+        """What the start of each job, or its rejection, costs more than its cheapest start under the prices, shape
+        (J,)."""
         runs = np.flatnonzero(occupancy.row >= 0)
-        regret = np.zeros(len(self.least))
+        regret = np.maximum(0.0, self.rejected)
         paid = self.pricing.price_of(
             self.priced, occupancy.row[runs].astype(np.int64), occupancy.slot[runs].astype(np.int64)
         )

@@ -15,9 +15,12 @@ import numpy as np
 
 from planner.engines.fast.guide import Guide
 from planner.engines.fast.occupancy import Occupancy
+from planner.engines.fast.table import Rows
 
 # Large enough to rearrange some nodes, small enough to be tried thousands of times a second.
 FEWEST, MOST = 2, 12
+LONGER = 3
+"""Times as long as a job are looked at at most for others to share its nodes."""
 
 
 class Operator(Protocol):
@@ -165,6 +168,55 @@ class Packing:
         jobs.sort(key=lambda j: (slot[j], -width[j], j))
         occupancy.aim(jobs, row[jobs], slot[jobs])
         return jobs
+
+
+class Gathering:
+    """Jobs that would rather be in a pool about some time, as many as the nodes of one of them have room for, put there
+    together.
+
+    One by one none would pay for a node that several of them fill.
+    """
+
+    def __init__(self, guide: Guide):
+        self.guide = guide
+
+    def choose(self, occupancy: Occupancy, draw: random.Random) -> list[int]:
+        """Jobs by their start."""
+        rows, pools = occupancy.table.rows, occupancy.table.pools
+        regret = self.guide.regret(occupancy)
+        wanted = wish(self.guide, regret, draw)
+        if wanted is None:
+            return []
+        seed, r, slot = wanted
+        p, duration = int(rows.pool[r]), int(rows.duration[r])
+        stretch = 1.0 if draw.random() < 0.5 else draw.uniform(1, LONGER)
+        length = max(int(duration * stretch), int(pools.block[p]))
+        begin = slot - draw.randint(0, length - duration)
+        room = np.full(length, pools.gpus[p] * pools.slices_per_gpu[p] * rows.num_nodes[r])
+        room[slot - begin : slot - begin + duration] -= rows.width[r]
+        starts = {seed: (r, slot)}
+        for j in draw.sample(range(len(regret)), min(len(regret), 4 * MOST)):
+            if j == seed or regret[j] <= 0:
+                continue
+            found = self._start_of(j, rows, p, begin, room)
+            if found is not None:
+                starts[j] = found
+        jobs = sorted(starts, key=lambda j: (starts[j][1], -rows.width[starts[j][0]], j))
+        occupancy.aim(jobs, [starts[j][0] for j in jobs], [starts[j][1] for j in jobs])
+        return jobs
+
+    def _start_of(self, j: int, rows: Rows, p: int, begin: int, room: np.ndarray) -> tuple[int, int] | None:
+        """The cheapest start of a job in a pool for which there is room, slices from the slot `begin` on, which it then
+        takes; None where there is none."""
+        listed = slice(int(self.guide.start[j]), int(self.guide.start[j + 1]))
+        row, first = self.guide.row[listed], self.guide.slot[listed] - begin
+        after = first + rows.duration[row]
+        for k in np.flatnonzero((rows.pool[row] == p) & (first >= 0) & (after <= len(room))).tolist():
+            slots, width = slice(int(first[k]), int(after[k])), rows.width[row[k]]
+            if room[slots].min() >= width:
+                room[slots] -= width
+                return int(row[k]), int(first[k]) + begin
+        return None
 
 
 class Caching:

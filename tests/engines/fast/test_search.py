@@ -17,7 +17,17 @@ from planner.engines.fast.construct import best_construction, place_starts, roun
 from planner.engines.fast.guide import Guide
 from planner.engines.fast.improve import Improve
 from planner.engines.fast.occupancy import Occupancy
-from planner.engines.fast.operators import Bandwidth, Caching, Ejection, Neighbours, Operator, Packing, Regrets, Window
+from planner.engines.fast.operators import (
+    Bandwidth,
+    Caching,
+    Ejection,
+    Gathering,
+    Neighbours,
+    Operator,
+    Packing,
+    Regrets,
+    Window,
+)
 from planner.engines.fast.table import Table
 from planner.generate import generate
 from planner.horizon import num_slots_of
@@ -48,6 +58,7 @@ class Stage:
             "ejection": Ejection(self.guide),
             "regrets": Regrets(self.guide),
             "packing": Packing(self.guide),
+            "gathering": Gathering(self.guide),
             "caching": Caching(self.occupancy),
             "bandwidth": Bandwidth(),
         }
@@ -58,7 +69,9 @@ def stage() -> Stage:
     return Stage()
 
 
-@pytest.mark.parametrize("name", ["neighbours", "window", "ejection", "regrets", "packing", "caching", "bandwidth"])
+@pytest.mark.parametrize(
+    "name", ["neighbours", "window", "ejection", "regrets", "packing", "gathering", "caching", "bandwidth"]
+)
 def test_an_operator_names_each_job_once_and_most_of_them_change_something(stage: Stage, name: str) -> None:
     occupancy, operator, draw = stage.occupancy, stage.operators()[name], random.Random(1)
     tried = changed = 0
@@ -131,6 +144,40 @@ def test_packing_keeps_the_starts_of_all_but_one(stage: Stage) -> None:
     assert 10 < guests < 80
 
 
+def test_gathering_aims_at_what_one_node_has_room_for(stage: Stage) -> None:
+    """Starts that jobs would like better than theirs, in one pool, together no wider than the nodes of one of them."""
+    occupancy, table, guide, draw = stage.occupancy, stage.table, stage.guide, random.Random(8)
+    rows, pools, regret = table.rows, table.pools, stage.guide.regret(stage.occupancy)
+    gathered = 0
+    for _ in range(80):
+        jobs = Gathering(guide).choose(occupancy, draw)
+        row, slot = (occupancy.state.aims[jobs][name] for name in ("row", "slot"))
+        occupancy.suppose_nothing()
+        if not jobs:
+            continue
+        gathered += len(jobs) > 1
+        assert (regret[jobs] > 0).all()
+        assert (rows.job[row] == jobs).all()
+        (p,) = set(rows.pool[row].tolist())
+        end, room = slot + rows.duration[row], pools.gpus[p] * pools.slices_per_gpu[p] * rows.num_nodes[row].max()
+        for t in range(slot.min(), end.max()):
+            assert rows.width[row[(slot <= t) & (end > t)]].sum() <= room
+    assert gathered > 10
+
+
+def test_jobs_open_a_node_together_that_is_worth_it_to_none_alone() -> None:
+    """Four jobs of an hour and a GPU fill the only node, which costs more than any two of them are worth."""
+    jobs: list[Doc] = [{"modes": [mode(1)], "reject_cost": 3.0}] * 4
+    table = Table.of(reduce_starts(all_starts(instance_of(jobs, pools__0__gpus_per_node=4, pools__0__price=8.0), 6)))
+    guide = Guide(Certificate(table).pricing, Certificate(table).lowest.prices)
+    occupancy = Occupancy(table)
+    occupancy.set_prices(guide.priced)
+    for operator, cost in ((Neighbours(), 12.0), (Gathering(guide), 8.0)):
+        loop = Improve(occupancy, [(operator, 1.0)], 0)
+        loop.run(200, 1e-6, 1e-6)
+        assert occupancy.cost == pytest.approx(cost)
+
+
 def test_caching_moves_the_readers_of_one_dataset(stage: Stage) -> None:
     draw, instance = random.Random(4), stage.instance
     operator = Caching(stage.occupancy)
@@ -148,6 +195,15 @@ def test_regret_is_what_a_start_costs_more_than_the_cheapest(stage: Stage) -> No
         same = (guide.row[mine] == occupancy.row[j]) & (guide.slot[mine] == occupancy.slot[j])
         if same.any():
             assert regret[j] == pytest.approx(guide.cost[mine][same][0] - guide.cost[mine][0], rel=1e-9, abs=1e-9)
+
+
+def test_a_rejected_job_regrets_what_that_costs_more_than_to_run() -> None:
+    jobs: list[Doc] = [{"modes": [mode(1)], "reject_cost": cost} for cost in (0.1, 9.0)]
+    table = Table.of(reduce_starts(all_starts(instance_of(jobs), 6)))
+    certificate = Certificate(table)
+    guide, occupancy = Guide(certificate.pricing, certificate.lowest.prices), Occupancy(table)
+    assert guide.regret(occupancy) == pytest.approx(np.maximum(0.0, [0.1, 9.0] - guide.least))
+    assert guide.regret(occupancy)[1] > 8.0
 
 
 def test_the_search_never_ends_dearer_and_its_cost_is_the_recount() -> None:
