@@ -30,11 +30,9 @@ def round_starts(starts: Starts, weights: Weights, *, deadline: float | None = N
 
 
 def _put_where_liked(schedule: Schedule, j: int, liked: list[tuple[float, int, int]]) -> bool:
-    instance = schedule.instance
-    before = [instance.job_index[name] for name in instance.jobs[j].after]
-    if any(i not in schedule.chosen for i in before):
+    ready = schedule.ready(j)
+    if ready is None:
         return False
-    ready = max((schedule.completion(i) for i in before), default=0)
     for _, t, r in liked:
         if t >= ready:
             row = schedule.starts.rows[r]

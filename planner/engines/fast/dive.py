@@ -35,7 +35,7 @@ class Dive:
         self.columns, self.master, self.centre = columns, columns.master, centre
         rows, pools = columns.table.rows, columns.table.pools
         self.jobs = rows.job
-        self.nodes = rows.width / (pools.gpus * pools.slices_per_gpu)[rows.pool]
+        self.nodes = rows.width / pools.node_slices[rows.pool]
         self.settled: dict[int, Start] = {}
         self.barred: set[Start] = set()
 

@@ -25,13 +25,18 @@ class Guide:
         has = self.start[:-1] < self.start[1:]
         self.least = np.where(has, self.cost[np.minimum(self.start[:-1], max(0, len(self.cost) - 1))], 0.0)
         reject = pricing.table.jobs.reject
-        self.rejected = np.where(has & np.isfinite(reject), reject - self.least, 0.0)
+        self.regret_out = np.where(has & np.isfinite(reject), np.maximum(0.0, reject - self.least), 0.0)
+        """What the rejection of each job costs more than its cheapest start."""
+
+    def listed(self, j: int) -> slice:
+        """Where the starts of a job are."""
+        return slice(int(self.start[j]), int(self.start[j + 1]))
 
     def regret(self, occupancy: Occupancy) -> np.ndarray:
         """What the start of each job, or its rejection, costs more than its cheapest start under the prices, shape
         (J,)."""
         runs = np.flatnonzero(occupancy.row >= 0)
-        regret = np.maximum(0.0, self.rejected)
+        regret = self.regret_out.copy()
         paid = self.pricing.price_of(
             self.priced, occupancy.row[runs].astype(np.int64), occupancy.slot[runs].astype(np.int64)
         )

@@ -77,7 +77,7 @@ def _node_resources(table: Table, p: int, rows: np.ndarray) -> list[tuple[str, f
     """Name, capacity of a node, and what each row takes: slices always, the rest only where some mode takes a larger
     part of it than of the slices; large runs where some take more than half of a node but not all of it."""
     r, pools = table.rows, table.pools
-    size = int(pools.gpus[p]) * int(pools.slices_per_gpu[p])
+    size = int(pools.node_slices[p])
     nodes, width = r.num_nodes[rows], r.width[rows]
     each = width / nodes
     found = [("slices", float(size), width.astype(float))]

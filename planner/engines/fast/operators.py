@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
@@ -53,11 +54,19 @@ def wish(guide: Guide, regret: np.ndarray, draw: random.Random) -> tuple[int, in
     if total <= 0:
         return None
     j = int(np.searchsorted(np.cumsum(regret), draw.random() * total))
-    first, last = int(guide.start[j]), int(guide.start[j + 1])
-    if first == last:
+    listed = guide.listed(j)
+    if listed.start == listed.stop:
         return None
-    k = first + min(last - first - 1, int(draw.expovariate(0.1)))
+    k = min(listed.stop - 1, listed.start + int(draw.expovariate(0.1)))
     return j, int(guide.row[k]), int(guide.slot[k])
+
+
+def aimed(occupancy: Occupancy, starts: Mapping[int, tuple[int, int]]) -> list[int]:
+    """Aim jobs at starts (row, slot); the jobs by these, the largest first."""
+    width = occupancy.table.rows.width
+    jobs = sorted(starts, key=lambda j: (starts[j][1], -width[starts[j][0]], j))
+    occupancy.aim(jobs, [starts[j][0] for j in jobs], [starts[j][1] for j in jobs])
+    return jobs
 
 
 class Neighbours:
@@ -156,18 +165,13 @@ class Packing:
         if not len(running):
             return []
         seed = int(running[draw.randrange(len(running))])
-        row, slot = occupancy.row.copy(), occupancy.slot.copy()
+        row, slot = int(occupancy.row[seed]), int(occupancy.slot[seed])
         wanted = wish(self.guide, self.guide.regret(occupancy), draw) if draw.random() < 0.7 else None
         if wanted is not None:
-            seed = wanted[0]
-            row[seed], slot[seed] = wanted[1:]
-        begin = int(slot[seed])
-        there = now.during(int(rows.pool[row[seed]]), begin, begin + int(rows.duration[row[seed]]))
-        jobs = sorted({seed, *there.tolist()})
-        width = rows.width[row]
-        jobs.sort(key=lambda j: (slot[j], -width[j], j))
-        occupancy.aim(jobs, row[jobs], slot[jobs])
-        return jobs
+            seed, row, slot = wanted
+        there = now.during(int(rows.pool[row]), slot, slot + int(rows.duration[row])).tolist()
+        starts = {j: (int(occupancy.row[j]), int(occupancy.slot[j])) for j in there}
+        return aimed(occupancy, starts | {seed: (row, slot)})
 
 
 class Gathering:
@@ -192,7 +196,7 @@ class Gathering:
         stretch = 1.0 if draw.random() < 0.5 else draw.uniform(1, LONGER)
         length = max(int(duration * stretch), int(pools.block[p]))
         begin = slot - draw.randint(0, length - duration)
-        room = np.full(length, pools.gpus[p] * pools.slices_per_gpu[p] * rows.num_nodes[r])
+        room = np.full(length, pools.node_slices[p] * rows.num_nodes[r])
         room[slot - begin : slot - begin + duration] -= rows.width[r]
         starts = {seed: (r, slot)}
         for j in draw.sample(range(len(regret)), min(len(regret), 4 * MOST)):
@@ -201,14 +205,12 @@ class Gathering:
             found = self._start_of(j, rows, p, begin, room)
             if found is not None:
                 starts[j] = found
-        jobs = sorted(starts, key=lambda j: (starts[j][1], -rows.width[starts[j][0]], j))
-        occupancy.aim(jobs, [starts[j][0] for j in jobs], [starts[j][1] for j in jobs])
-        return jobs
+        return aimed(occupancy, starts)
 
     def _start_of(self, j: int, rows: Rows, p: int, begin: int, room: np.ndarray) -> tuple[int, int] | None:
         """The cheapest start of a job in a pool for which there is room, slices from the slot `begin` on, which it then
         takes; None where there is none."""
-        listed = slice(int(self.guide.start[j]), int(self.guide.start[j + 1]))
+        listed = self.guide.listed(j)
         row, first = self.guide.row[listed], self.guide.slot[listed] - begin
         after = first + rows.duration[row]
         for k in np.flatnonzero((rows.pool[row] == p) & (first >= 0) & (after <= len(room))).tolist():

@@ -101,7 +101,7 @@ def own_cost(table: Table, r: int, t: int) -> float:
     """What a start costs with the parts of nodes that it takes: their price, energy, lateness, and what is fixed."""
     rows, pools = table.rows, table.pools
     p, end = int(rows.pool[r]), t + int(rows.duration[r])
-    size = float(pools.gpus[p]) * float(pools.slices_per_gpu[p])
+    size = float(pools.node_slices[p])
     nodes = float(rows.width[r]) / size * (pools.price_sums[p, end] - pools.price_sums[p, t])
     energy = rows.busy[r] * (pools.energy[p, end] - pools.energy[p, t])
     return float(rows.fixed[r] + energy + nodes + table.jobs.late[int(rows.job[r]), end])

@@ -83,6 +83,11 @@ class Pools(NamedTuple):
     energy: np.ndarray
     """Prefix sums of the money for a busy GPU, shape (P, T + 1)."""
 
+    @property
+    def node_slices(self) -> np.ndarray:
+        """Slices of all GPUs of a node, shape (P,)."""
+        return self.gpus * self.slices_per_gpu
+
 
 class Nodes(NamedTuple):
     """One entry a node; nodes of one kind are alike."""

@@ -138,7 +138,7 @@ def test_packing_keeps_the_starts_of_all_but_one(stage: Stage) -> None:
         is_guest = (row != occupancy.row[jobs]) | (slot != occupancy.slot[jobs])
         assert is_guest.sum() <= 1
         for k in np.flatnonzero(is_guest):
-            mine = slice(stage.guide.start[jobs[k]], stage.guide.start[jobs[k] + 1])
+            mine = stage.guide.listed(jobs[k])
             assert ((stage.guide.row[mine] == row[k]) & (stage.guide.slot[mine] == slot[k])).any()
         guests += int(is_guest.sum())
     assert 10 < guests < 80
@@ -159,7 +159,7 @@ def test_gathering_aims_at_what_one_node_has_room_for(stage: Stage) -> None:
         assert (regret[jobs] > 0).all()
         assert (rows.job[row] == jobs).all()
         (p,) = set(rows.pool[row].tolist())
-        end, room = slot + rows.duration[row], pools.gpus[p] * pools.slices_per_gpu[p] * rows.num_nodes[row].max()
+        end, room = slot + rows.duration[row], pools.node_slices[p] * rows.num_nodes[row].max()
         for t in range(slot.min(), end.max()):
             assert rows.width[row[(slot <= t) & (end > t)]].sum() <= room
     assert gathered > 10
@@ -191,7 +191,7 @@ def test_regret_is_what_a_start_costs_more_than_the_cheapest(stage: Stage) -> No
     guide, occupancy = stage.guide, stage.occupancy
     regret = guide.regret(occupancy)
     for j in range(stage.table.num_jobs):
-        mine = slice(guide.start[j], guide.start[j + 1])
+        mine = guide.listed(j)
         same = (guide.row[mine] == occupancy.row[j]) & (guide.slot[mine] == occupancy.slot[j])
         if same.any():
             assert regret[j] == pytest.approx(guide.cost[mine][same][0] - guide.cost[mine][0], rel=1e-9, abs=1e-9)
