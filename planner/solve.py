@@ -11,7 +11,7 @@ from models.check.report import OPTIMAL_GAP
 from models.domain import Instance, Plan
 from models.errors import Defect, NoPlan
 from models.starts import all_starts
-from planner.engines import interrupts
+from planner.engines import clock, interrupts
 from planner.engines.assemble import plan_of
 from planner.engines.base import Limits, Solution, Status
 from planner.engines.fast.engine import Fast
@@ -56,9 +56,9 @@ def solve(
 
 
 def _solve(instance: Instance, engine: str, limits: Limits, start: Plan | None) -> Solution:
-    begun = time.monotonic()
+    begun, clock_begun = time.monotonic(), clock.now()
     starts = all_starts(instance, num_slots_of(instance))
-    search = Search(starts, limits, begun)
+    search = Search(starts, limits, clock_begun)
     known = None if start is None else schedule_of(start, starts)
     if known is not None:
         search.offer(known, "fast")

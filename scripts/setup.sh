@@ -26,7 +26,7 @@ prepare() {
   esac
   echo "installing into .venv ..." >&2
   .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".${extras:+[$extras]}" >&2
-  # The search's inner loops are compiled once and kept; better here than within the first plan's time limit.
+  # The search's inner loops are compiled once and kept; better here than before the first plan.
   .venv/bin/planner plan instances/quickstart.yaml --engine fast --work-limit 1 --quiet >&2
   echo "$stamp" > .venv/installed
 }

@@ -264,19 +264,21 @@ def _report(
     as_json: bool,
     quiet: bool,
 ) -> None:
+    from planner.engines import clock
     from planner.report.facts import Facts
     from planner.report.summary import summary
 
     if sys.stdout is None and out is not None:
         return  # the plan is written, and nobody listens
     facts = Facts(solution.plan, problem)
+    notes = (*solution.notes, *clock.notes())
     place = None if out is None else str(out)
     if as_json:
-        content = facts.document() | {"wall_s": solution.wall_s, "out": place, "notes": list(solution.notes)}
+        content = facts.document() | {"wall_s": solution.wall_s, "out": place, "notes": list(notes)}
         if trouble is not None:
             content["unwritable"] = outcome_of(trouble).document["message"]
         output.document(content)
     elif not quiet:
-        output.show(summary(facts, output.canvas(), solution.wall_s, place, solution.notes))
+        output.show(summary(facts, output.canvas(), solution.wall_s, place, notes))
     if trouble is not None:
         tell(trouble, as_json=False)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from models.domain import Plan
+from planner.engines import clock
 from planner.engines.schedule import Schedule
 
 Status = Literal["optimal", "feasible", "interrupted"]
@@ -43,11 +43,11 @@ class Timed:
 
     limits: Limits
     begun: float
-    """A monotonic time."""
+    """A time of `clock.now`."""
 
     def elapsed_s(self) -> float:
         """Seconds since then."""
-        return time.monotonic() - self.begun
+        return clock.now() - self.begun
 
     def left_s(self) -> float | None:
         """Seconds until the time limit; None without one."""

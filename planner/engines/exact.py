@@ -11,7 +11,6 @@ At every point the best plan on nodes and the best bound are known, so it can be
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from typing import Any
 
@@ -24,6 +23,7 @@ from models.reductions import reduce_starts
 from models.rentals import NodeRules
 from models.starts import Starts
 from models.storage.tariff import tariff_of
+from planner.engines import clock
 from planner.engines.fallback import has_impossible_job, improve_on_nodes
 from planner.engines.highs import Answer, Compiled
 from planner.engines.placement import Chosen, node_cost, place
@@ -115,7 +115,7 @@ def _relax(search: Search, starts: Starts, model: Any, compiled: Compiled, node_
     search.raise_bound(answer.dual_bound)
     weights = {key: x for key in model.START if (x := answer.value(model.x[key])) > 1e-6}
     left = search.left_s()
-    deadline = None if left is None else time.monotonic() + max(0.0, 0.25 * left)
+    deadline = None if left is None else clock.now() + max(0.0, 0.25 * left)
     schedule = round_starts(starts, weights, deadline=deadline)
     if schedule is not None:
         search.offer(schedule, "exact")

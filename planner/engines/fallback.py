@@ -3,11 +3,11 @@ bound."""
 
 from __future__ import annotations
 
-import time
 from functools import partial
 
 from models.reductions import least_cost, reduce_starts
 from models.starts import Starts
+from planner.engines import clock
 from planner.engines.policies.listing import best_list_schedule
 from planner.engines.ruin import Ruin
 from planner.engines.schedule import Schedule
@@ -22,7 +22,7 @@ def solve_by_list(search: Search) -> None:
     """The fallback: a list schedule, and the sum of what each job costs at least as its bound."""
     search.report("list scheduling")
     left = search.left_s()
-    deadline = None if left is None else time.monotonic() + max(0.1, 0.5 * left)
+    deadline = None if left is None else clock.now() + max(0.1, 0.5 * left)
     search.raise_bound(least_cost(search.starts))
     starts = reduce_starts(search.starts)
     schedule = best_list_schedule(starts, deadline=deadline, found=partial(search.offer, engine="list"))
@@ -39,7 +39,7 @@ def improve_on_nodes(search: Search, schedule: Schedule, engine: str) -> None:
     left = search.left_s()
     if search.is_proven() or search.interrupted or (left is not None and left <= 0):
         return
-    deadline = None if left is None else time.monotonic() + 0.25 * left
+    deadline = None if left is None else clock.now() + 0.25 * left
     iterations = min(ITERATIONS, ITERATIONS_PER_JOB * len(schedule.instance.jobs))
     schedule = schedule.copy()  # what was offered stays whole if this is interrupted
     Ruin(schedule, search.limits.seed).run(iterations, deadline=deadline)

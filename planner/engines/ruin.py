@@ -9,12 +9,11 @@ same plan.
 from __future__ import annotations
 
 import random
-import time
 from collections import defaultdict
 from collections.abc import Iterable
 
 from models.precedence import descendants, precedence_graph, topological_order
-from planner.engines import interrupts
+from planner.engines import clock, interrupts
 from planner.engines.assemble import cost_of
 from planner.engines.policies.listing import ORDERS, insert
 from planner.engines.schedule import Schedule, Step
@@ -51,7 +50,7 @@ class Ruin:
         best = current = cost_of(self.schedule).cost
         kept = dict(self.schedule.chosen)
         for k in range(iterations):
-            if deadline is not None and time.monotonic() > deadline:
+            if deadline is not None and clock.now() > deadline:
                 break
             interrupts.safe_point()
             cost = self._step()

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 
 from models.goal import LOWEST_COST, Goal
 from models.starts import Starts
-from planner.engines import interrupts
+from planner.engines import clock, interrupts
 from planner.engines.assemble import BOUND_TOLERANCE, Costed, cost_of
 from planner.engines.base import Limits, Progress, Timed
 from planner.engines.schedule import Schedule
@@ -27,7 +26,7 @@ class Search(Timed):
 
     starts: Starts
     limits: Limits
-    begun: float = field(default_factory=time.monotonic)
+    begun: float = field(default_factory=clock.now)
     goal: Goal = LOWEST_COST
     """What `cost` is of a plan, and which plans count."""
     schedule: Schedule | None = None

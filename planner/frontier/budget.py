@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from dataclasses import dataclass
 
 from models.check.report import OPTIMAL_GAP
@@ -153,6 +154,7 @@ def solve_for(instance: Instance, goal: Goal, engine: str = "auto", limits: Limi
     Raises as that does; Infeasible names a budget that is enough. On Ctrl-C the best plan so far that keeps to the
     budget comes back with status "interrupted".
     """
+    begun = time.monotonic()
     explorer = Explorer(instance, goal.objective, engine, limits or Limits())
     BudgetSearch(explorer, goal.budget).run()
     best = explorer.known.best(goal.budget)
@@ -165,7 +167,7 @@ def solve_for(instance: Instance, goal: Goal, engine: str = "auto", limits: Limi
     solves = "1 solve at a price" if explorer.solves == 1 else f"{explorer.solves} solves at prices"
     notes = (f"{solves} on the budget",)
     progress = Progress("budget", explorer.elapsed_s(), plan.cost, plan.dual_bound)
-    return Solution(plan, progress.elapsed_s, notes, (progress,))
+    return Solution(plan, time.monotonic() - begun, notes, (progress,))
 
 
 def certified(explorer: Explorer, point: Point, goal: Goal) -> Plan:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,7 +13,7 @@ from models.errors import Clash, Fault, Infeasible, InvalidInput, NoPlan
 from models.goal import Goal, Objective, at_price, most_welfare, service_of, spending_alone, spent_of, welfare_of
 from models.rentals import NodeRules
 from models.starts import all_starts
-from planner.engines import interrupts
+from planner.engines import clock, interrupts
 from planner.engines.assemble import plan_of
 from planner.engines.base import Limits, Progress, Timed
 from planner.engines.replay import schedule_of
@@ -48,7 +47,7 @@ class Explorer(Timed):
     """The one that is looked at."""
     solves: int = 0
     interrupted: bool = False
-    begun: float = field(default_factory=time.monotonic)
+    begun: float = field(default_factory=clock.now)
 
     def __post_init__(self) -> None:
         self.num_slots = num_slots_of(self.instance)

@@ -13,12 +13,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+from planner.engines import clock
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 try:
     if os.environ.get("BURSTPLAN_COMPILED") == "0":
         raise ImportError
     import numba
+    from numba.core import event
 
     jit: Any = numba.njit
     HAS_NUMBA = True
@@ -76,5 +79,13 @@ def _names() -> str:
     return digest.hexdigest()
 
 
+def _measure() -> None:
+    """Let the clock of time limits stand still during compilation."""
+    listener = event.TimingListener()
+    event.register("numba:compile", listener)
+    clock.without(lambda: listener.duration if listener.done else 0.0)
+
+
 if HAS_NUMBA:
+    _measure()
     forget_stale(Path(__file__).parent / "__pycache__", _names())

@@ -8,10 +8,10 @@ is put on them afterwards, and not all of it finds room there.
 from __future__ import annotations
 
 import math
-import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 
+from planner.engines import clock
 from planner.engines.fast.certificate import Centre
 from planner.engines.fast.columns import Columns
 from planner.engines.fast.master import Solved, Start
@@ -92,7 +92,7 @@ class Dive:
     def _settle(self, chosen: list[Start], before: Solved, seconds: float | None) -> Solved | None:
         """Settle these starts, or as many of them as the LP bears; then look for starts that are better now. None
         where there is no time for it."""
-        ends = math.inf if seconds is None else time.monotonic() + seconds
+        ends = math.inf if seconds is None else clock.now() + seconds
         is_same = all(before.weights.get(start, 0.0) >= WHOLE for start in chosen)
         while True:
             self._bound(chosen, 1.0, 1.0)
@@ -100,7 +100,7 @@ class Dive:
             if solved is not None and solved.value <= before.value + (WORSE - 1) * abs(before.value):
                 break
             self._bound(chosen, 0.0, math.inf)
-            if time.monotonic() >= ends:
+            if clock.now() >= ends:
                 return None
             if len(chosen) == 1:
                 return self._bar(chosen, solved, ends)
@@ -125,7 +125,7 @@ class Dive:
         return self._solve(ends)
 
     def _solve(self, ends: float) -> Solved | None:
-        return self.master.solve(None if ends == math.inf else max(0.0, ends - time.monotonic()))
+        return self.master.solve(None if ends == math.inf else max(0.0, ends - clock.now()))
 
     def _bound(self, starts: list[Start], low: float, high: float) -> None:
         for start in starts:

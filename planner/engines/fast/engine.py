@@ -10,13 +10,13 @@ At every point the best plan and the best bound are known.
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from models.reductions import reduce_starts
+from planner.engines import clock
 from planner.engines.assemble import BOUND_TOLERANCE
 from planner.engines.fallback import has_impossible_job, solve_by_list
 from planner.engines.fast.certificate import Certificate
@@ -246,7 +246,7 @@ class Fast:
                 self._prove()
                 if search.is_over():
                     break
-                began, cost = time.monotonic(), self.occupancy.cost
+                began, cost = clock.now(), self.occupancy.cost
                 if self.prover.has_news():
                     self._follow()
                 if self.prover.can_dive() and (not self.dives or self.epochs >= self.next_dive):
@@ -261,7 +261,7 @@ class Fast:
                 loop.run(count, WARMTH / (1 + self.epochs % 8), COLDEST, stop=self._may_stop(loop))
                 self.moves += loop.moves
                 self.epochs += 1
-                self.shares.note_search(time.monotonic() - began, cost - self.occupancy.cost)
+                self.shares.note_search(clock.now() - began, cost - self.occupancy.cost)
                 self._offer("search")
                 search.report("search")
         except KeyboardInterrupt:
@@ -277,12 +277,12 @@ class Fast:
         for k in range(MOST_STEPS if is_timed else STEPS):
             if k > 0 and is_timed and not self.shares.is_due():
                 break
-            began, bound = time.monotonic(), self.search.dual_bound or 0.0
+            began, bound = clock.now(), self.search.dual_bound or 0.0
             goes_on = self.prover.step()
             if not goes_on:
                 break
             self._note_bound("proof")
-            self.shares.note_proof(time.monotonic() - began, (self.search.dual_bound or 0.0) - bound)
+            self.shares.note_proof(clock.now() - began, (self.search.dual_bound or 0.0) - bound)
             if self.search.is_over() or (not self.dives and self.prover.can_dive()):
                 break
 

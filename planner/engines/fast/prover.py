@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 
+from planner.engines import clock
 from planner.engines.fast.ascent import Ascent
 from planner.engines.fast.certificate import Centre, Certificate
 from planner.engines.fast.columns import Columns
@@ -131,19 +131,19 @@ class Prover:
         """A start (row, slot) for each job, down from the LP of the branch with the lowest bound, within some seconds;
         those of some jobs are settled already."""
         assert self.columns is not None
-        ends = None if seconds is None else time.monotonic() + seconds
+        ends = None if seconds is None else clock.now() + seconds
         dive = Dive(self.columns, self.certificate.lowest)
-        return dive.run(settled, lambda: None if ends is None else ends - time.monotonic())
+        return dive.run(settled, lambda: None if ends is None else ends - clock.now())
 
     def _solve(self, centre: Centre) -> None:
         """Rounds of the LP until its value and the bound meet, or another branch has the lowest bound."""
         left = self.search.left_s()
-        ends = None if left is None else time.monotonic() + left * LP_PART
+        ends = None if left is None else clock.now() + left * LP_PART
         if self.columns is None:
             self.columns = Columns(self.certificate)
         is_leaf = centre.branch.windows is not None
         for _ in range(LEAF_ROUNDS if is_leaf else LP_ROUNDS):
-            budget = None if ends is None else ends - time.monotonic()
+            budget = None if ends is None else ends - clock.now()
             if budget is not None and budget <= 0:
                 break
             goes_on = self.columns.round(centre, time_limit_s=budget)

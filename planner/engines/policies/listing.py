@@ -7,14 +7,13 @@ Several orders are tried and then improved by taking a job off and putting it ba
 from __future__ import annotations
 
 import heapq
-import time
 from collections.abc import Callable
 
 from models.domain.modes import nodes_taken
 from models.precedence import precedence_graph
 from models.starts import Starts
 from models.utilities import times_that_count
-from planner.engines import interrupts
+from planner.engines import clock, interrupts
 from planner.engines.assemble import cost_of
 from planner.engines.schedule import Schedule
 
@@ -64,7 +63,7 @@ def list_schedule(starts: Starts, order: Order, *, deadline: float | None = None
     schedule = Schedule(starts)
     for j in sequence(starts, order):
         interrupts.safe_point()
-        hurry = deadline is not None and time.monotonic() > deadline
+        hurry = deadline is not None and clock.now() > deadline
         if not insert(schedule, j, hurry=hurry):
             return None
     return schedule
@@ -110,7 +109,7 @@ def best_list_schedule(
     rounds: int = 3,
     found: Callable[[Schedule], None] = lambda _: None,
 ) -> Schedule | None:
-    """The cheapest over all orders, improved; the work is fixed and `deadline` (a monotonic time) only cuts it
+    """The cheapest over all orders, improved; the work is fixed and `deadline` (of `clock.now`) only cuts it
     short. `found` is told of every schedule that is the best so far and will not change any more."""
     best: Schedule | None = None
     best_cost = float("inf")
@@ -119,7 +118,7 @@ def best_list_schedule(
         if schedule is not None and (cost := cost_of(schedule).cost) < best_cost:
             best, best_cost = schedule, cost
             found(schedule)
-        if deadline is not None and time.monotonic() > deadline and best is not None:
+        if deadline is not None and clock.now() > deadline and best is not None:
             break
     if best is not None:
         best = best.copy()
@@ -142,7 +141,7 @@ def improve(schedule: Schedule, *, rounds: int, deadline: float | None = None) -
             if any(k in schedule.chosen for k in graph.successors(j)):
                 continue  # its successors would have to move with it
             cost = _reinsert(schedule, j, cost)
-            if deadline is not None and time.monotonic() > deadline:
+            if deadline is not None and clock.now() > deadline:
                 return
         if cost >= before:
             return

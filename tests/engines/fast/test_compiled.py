@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
-from planner.engines.fast.compiled import forget_stale
+import pytest
+
+from planner.engines import clock
+from planner.engines.fast.compiled import HAS_NUMBA, forget_stale, jit
 
 
 def test_only_an_upgrade_drops_what_is_kept(tmp_path: Path) -> None:
@@ -27,3 +31,27 @@ def test_only_an_upgrade_drops_what_is_kept(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_is_no_trouble(tmp_path: Path) -> None:
     forget_stale(tmp_path / "none", "new")
+
+
+@pytest.mark.skipif(not HAS_NUMBA, reason="nothing is compiled")
+def test_compilation_is_not_counted_as_time_spent() -> None:
+    @jit
+    def doubled(x: float) -> float:
+        return 2 * x
+
+    paused, counted, begun = clock.paused_s(), clock.now(), time.monotonic()
+    assert doubled(1.5) == 3.0
+    paused, counted, passed = clock.paused_s() - paused, clock.now() - counted, time.monotonic() - begun
+    assert 0 < paused <= passed
+    assert counted <= passed - 0.99 * paused
+    paused = clock.paused_s()
+    assert doubled(2.5) == 5.0
+    assert clock.paused_s() == paused
+
+
+def test_only_long_pauses_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clock, "_pauses", [lambda: 0.5])
+    assert clock.notes() == ()
+    monkeypatch.setattr(clock, "_pauses", [lambda: 0.5, lambda: 24.0])
+    (told,) = clock.notes()
+    assert "24 s beside the time limit" in told
