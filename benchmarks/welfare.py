@@ -2,6 +2,7 @@
 
     python -m benchmarks.welfare                                     the tables
     python -m benchmarks.welfare --sizes 50,200 --seeds 6 --time-limit 30
+    python -m benchmarks.welfare --sizes 2000 --seeds 1 --time-limit 4 --parts 0.25,0.75 --name welfare-2000
     python -m benchmarks.welfare --smoke                             one tiny instance, nothing is kept
 
 Every scheduler (`schedulers`) gets the same budget as the joint plan, each with each of the usual rules of storage.
@@ -136,15 +137,16 @@ def contradictions(record: Record) -> list[str]:
 
 def run_all(cases: Sequence[Elastic], options: argparse.Namespace) -> list[Record]:
     """The records of all cases, those that are kept already included."""
-    path, made = RESULTS / "welfare.jsonl", commit()
+    path, made = RESULTS / f"{options.name}.jsonl", commit()
     kept = {
         _case_of(record): record
         for record in read_lines(path)
         if (record["engine"], record["commit"]) == (options.engine, made)
         and record["time_limit_s"] == seconds_of(_case_of(record), options.time_limit)
+        and tuple(entry["part"] for entry in record["budgets"]) == options.parts
     }
     todo = [case for case in cases if case not in kept]
-    work = partial(run, engine=options.engine, time_limit_s=options.time_limit)
+    work = partial(run, engine=options.engine, time_limit_s=options.time_limit, parts=options.parts)
     with ProcessPoolExecutor(options.workers) as pool:
         for future in as_completed([pool.submit(work, case) for case in todo]):
             record = future.result() | {"commit": made}
@@ -180,6 +182,8 @@ def main() -> int:
         metavar="S",
         help="seconds for each plan of ours up to 200 GPUs, in proportion beyond",
     )
+    parser.add_argument("--parts", type=_parts, default=PARTS, metavar="P,..", help="budgets, of what is spent freely")
+    parser.add_argument("--name", default="welfare", help="of the files in results")
     parser.add_argument("--engine", choices=("fast", "auto"), default="fast")
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="instances at a time, one thread each")
     parser.add_argument("--smoke", action="store_true", help="one tiny instance of each kind, nothing is kept")
@@ -191,15 +195,22 @@ def main() -> int:
         records = run_all(cases_of(options.sizes, options.nodes, options.seeds), options)
     sizes, nodes = (",".join(map(str, numbers)) for numbers in (options.sizes, options.nodes))
     command = f"python -m benchmarks.welfare --sizes {sizes} --nodes {nodes} --seeds {options.seeds} "
-    command += f"--time-limit {options.time_limit:g} --engine {options.engine} --workers {options.workers}"
+    command += f"--time-limit {options.time_limit:g} --parts {','.join(map(str, options.parts))} "
+    command += f"--engine {options.engine} --workers {options.workers} --name {options.name}"
+    if options.smoke:
+        command = "python -m benchmarks.welfare --smoke"
     text = text_of(records, f"`{command}`. {made_by()}")
     if options.smoke:
         print(text)
     else:
-        write_whole(RESULTS / "welfare.md", text)
+        write_whole(RESULTS / f"{options.name}.md", text)
     found = [told for record in records for told in contradictions(record)]
     print("\n".join(found), file=sys.stderr, end="\n" if found else "")
     return int(bool(found))
+
+
+def _parts(text: str) -> tuple[float, ...]:
+    return tuple(map(float, text.split(",")))
 
 
 def _numbers(text: str) -> tuple[int, ...]:
