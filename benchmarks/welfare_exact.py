@@ -121,8 +121,8 @@ def main() -> int:
             pairs = [pair for found in pool.map(work, cases_of(SIZES, NODES, options.seeds)) for pair in found]
         head = (
             "# Fast against exact within budgets\n\n"
-            f"`python -m benchmarks.welfare_exact --seeds {options.seeds} --fast {options.fast:g} --exact {options.exact:g} "
-            f"--workers {options.workers}`: welfare; each engine on one thread. {made_by()}\n"
+            f"`python -m benchmarks.welfare_exact --seeds {options.seeds} --fast {options.fast:g} "
+            f"--exact {options.exact:g} --workers {options.workers}`: welfare; each engine on one thread. {made_by()}\n"
         )
         text = "\n".join([head, *table(pairs), ""])
         write_whole(RESULTS / "welfare-exact.md", text)
