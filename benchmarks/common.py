@@ -7,7 +7,8 @@ import json
 import os
 import platform
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,18 @@ def commit() -> str:
 def made_by() -> str:
     """The sentences of a result on where it was made."""
     return f"Machine: {machine()}. Commit {commit()}."
+
+
+def floats(text: str) -> tuple[float, ...]:
+    """An argument of numbers with commas between them."""
+    return tuple(map(float, text.split(",")))
+
+
+def exit_code(contradictions: Sequence[str]) -> int:
+    """That of a program which found these, told on stderr."""
+    for contradiction in contradictions:
+        print(contradiction, file=sys.stderr)
+    return int(bool(contradictions))
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.best_known import BestKnown, Contradiction
-from benchmarks.common import RESULTS, append_line, commit, machine, made_by, read_lines, write_whole
+from benchmarks.common import RESULTS, append_line, commit, floats, machine, made_by, read_lines, write_whole
 from benchmarks.running import GAPS, SOLVERS, Job, run_apart
 from benchmarks.sets import SETS, SMOKE, Case
 from benchmarks.tables import tables_of
@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--gap", type=float, default=1e-4, help="proven gap at which our engines stop")
     parser.add_argument("--solvers", type=_solvers, default=DEFAULT_SOLVERS, help=f"some of {', '.join(SOLVERS)}")
     parser.add_argument("--sizes", type=_sizes, default=(), metavar="JxN,..", help="other sizes than those of the set")
-    parser.add_argument("--loads", type=_loads, default=(), metavar="X,..", help="other loads than those of the set")
+    parser.add_argument("--loads", type=floats, default=(), metavar="X,..", help="other loads than those of the set")
     parser.add_argument("--storage", choices=("both", "on", "off"), default="both")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR", help="folder of the results")
     parser.add_argument("--again", action="store_true", help="make runs that are recorded, too")
@@ -79,10 +79,6 @@ def _solvers(text: str) -> tuple[str, ...]:
 
 def _sizes(text: str) -> tuple[tuple[int, int], ...]:
     return tuple((int(jobs), int(nodes)) for jobs, nodes in (size.split("x") for size in text.split(",")))
-
-
-def _loads(text: str) -> tuple[float, ...]:
-    return tuple(float(load) for load in text.split(","))
 
 
 def _compare(name: str, cases: list[Case], options: argparse.Namespace, results: Path, known: BestKnown) -> int:

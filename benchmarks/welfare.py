@@ -9,8 +9,9 @@ Every scheduler (`schedulers`) gets the same budget as the joint plan, each with
 Budgets are parts of what a plan spends that counts money at a hundredth. All plans pass the checker. The joint plan has
 a bound on what any plan within the budget is worth; a rival above it ends the program with exit 1.
 
-Each instance is a line of results/welfare.jsonl, written when it is done; one that is there already, from the same
-commit, is not run again. For the average completion time see `elastic`: it is welfare there, turned round.
+Each instance is a line of results/welfare.jsonl, or of another `--name`, written when it is done; one that is there
+already, from the same commit, is not run again. For the average completion time see `elastic`: it is welfare there,
+turned round.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
-from benchmarks.common import RESULTS, append_line, commit, made_by, read_lines, write_whole
+from benchmarks.common import RESULTS, append_line, commit, exit_code, floats, made_by, read_lines, write_whole
 from benchmarks.elastic import KINDS, Elastic, mean_completion_h
 from benchmarks.mixes import CACHES
 from benchmarks.schedulers import SCHEDULERS, Scheduler, Shop
@@ -124,6 +125,11 @@ def seconds_of(case: Elastic, time_limit_s: float) -> float:
     return time_limit_s * max(1.0, case.gpus / SMALL)
 
 
+def is_beyond(welfare: float, bound: float) -> bool:
+    """Whether a plan is worth more than what was proven that no plan is worth."""
+    return welfare > bound * (1 + BEYOND) + BEYOND
+
+
 def contradictions(record: Record) -> list[str]:
     """Rivals that are worth more than what we proved that no plan is worth."""
     return [
@@ -131,7 +137,7 @@ def contradictions(record: Record) -> list[str]:
         f"{found['welfare']!r}, above the bound of {entry['ours']['bound']!r}"
         for entry in record["budgets"]
         for name, found in entry["rivals"].items()
-        if found["welfare"] > entry["ours"]["bound"] * (1 + BEYOND) + BEYOND
+        if is_beyond(found["welfare"], entry["ours"]["bound"])
     ]
 
 
@@ -182,7 +188,7 @@ def main() -> int:
         metavar="S",
         help="seconds for each plan of ours up to 200 GPUs, in proportion beyond",
     )
-    parser.add_argument("--parts", type=_parts, default=PARTS, metavar="P,..", help="budgets, of what is spent freely")
+    parser.add_argument("--parts", type=floats, default=PARTS, metavar="P,..", help="budgets, of what is spent freely")
     parser.add_argument("--name", default="welfare", help="of the files in results")
     parser.add_argument("--engine", choices=("fast", "auto"), default="fast")
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="instances at a time, one thread each")
@@ -191,26 +197,15 @@ def main() -> int:
     if options.smoke:
         tiny = cases_of((16,), (8,), 1)
         records = [run(case, options.engine, 1.0, (0.25, 1.0)) for case in tiny]
+        print(text_of(records, f"`python -m benchmarks.welfare --smoke`. {made_by()}"))
     else:
         records = run_all(cases_of(options.sizes, options.nodes, options.seeds), options)
-    sizes, nodes = (",".join(map(str, numbers)) for numbers in (options.sizes, options.nodes))
-    command = f"python -m benchmarks.welfare --sizes {sizes} --nodes {nodes} --seeds {options.seeds} "
-    command += f"--time-limit {options.time_limit:g} --parts {','.join(map(str, options.parts))} "
-    command += f"--engine {options.engine} --workers {options.workers} --name {options.name}"
-    if options.smoke:
-        command = "python -m benchmarks.welfare --smoke"
-    text = text_of(records, f"`{command}`. {made_by()}")
-    if options.smoke:
-        print(text)
-    else:
-        write_whole(RESULTS / f"{options.name}.md", text)
-    found = [told for record in records for told in contradictions(record)]
-    print("\n".join(found), file=sys.stderr, end="\n" if found else "")
-    return int(bool(found))
-
-
-def _parts(text: str) -> tuple[float, ...]:
-    return tuple(map(float, text.split(",")))
+        sizes, nodes, parts = (",".join(map(str, each)) for each in (options.sizes, options.nodes, options.parts))
+        command = f"python -m benchmarks.welfare --sizes {sizes} --nodes {nodes} --seeds {options.seeds} "
+        command += f"--time-limit {options.time_limit:g} --parts {parts} --engine {options.engine} "
+        command += f"--workers {options.workers} --name {options.name}"
+        write_whole(RESULTS / f"{options.name}.md", text_of(records, f"`{command}`. {made_by()}"))
+    return exit_code([told for record in records for told in contradictions(record)])
 
 
 def _numbers(text: str) -> tuple[int, ...]:

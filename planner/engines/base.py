@@ -54,6 +54,12 @@ class Timed:
         limit = self.limits.time_limit_s
         return None if limit is None else limit - self.elapsed_s()
 
+    def deadline(self, part: float, least_s: float = 0.0) -> float | None:
+        """The time of `clock.now` at which so much of what is left is over, or that many seconds; None without a
+        limit."""
+        left = self.left_s()
+        return None if left is None else clock.now() + max(least_s, part * left)
+
     def is_out_of_time(self) -> bool:
         """Whether the time limit has passed."""
         left = self.left_s()

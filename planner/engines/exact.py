@@ -23,7 +23,6 @@ from models.reductions import reduce_starts
 from models.rentals import NodeRules
 from models.starts import Starts
 from models.storage.tariff import tariff_of
-from planner.engines import clock
 from planner.engines.fallback import has_impossible_job, improve_on_nodes
 from planner.engines.highs import Answer, Compiled
 from planner.engines.placement import Chosen, node_cost, place
@@ -114,9 +113,7 @@ def _relax(search: Search, starts: Starts, model: Any, compiled: Compiled, node_
         return False
     search.raise_bound(answer.dual_bound)
     weights = {key: x for key in model.START if (x := answer.value(model.x[key])) > 1e-6}
-    left = search.left_s()
-    deadline = None if left is None else clock.now() + max(0.0, 0.25 * left)
-    schedule = round_starts(starts, weights, deadline=deadline)
+    schedule = round_starts(starts, weights, deadline=search.deadline(0.25))
     if schedule is not None:
         search.offer(schedule, "exact")
         improve_on_nodes(search, schedule, "exact")

@@ -7,7 +7,6 @@ from functools import partial
 
 from models.reductions import least_cost, reduce_starts
 from models.starts import Starts
-from planner.engines import clock
 from planner.engines.policies.listing import best_list_schedule
 from planner.engines.ruin import Ruin
 from planner.engines.schedule import Schedule
@@ -21,8 +20,7 @@ ITERATIONS_PER_JOB = 6
 def solve_by_list(search: Search) -> None:
     """The fallback: a list schedule, and the sum of what each job costs at least as its bound."""
     search.report("list scheduling")
-    left = search.left_s()
-    deadline = None if left is None else clock.now() + max(0.1, 0.5 * left)
+    deadline = search.deadline(0.5, least_s=0.1)
     search.raise_bound(least_cost(search.starts))
     starts = reduce_starts(search.starts)
     schedule = best_list_schedule(starts, deadline=deadline, found=partial(search.offer, engine="list"))
@@ -36,11 +34,10 @@ def solve_by_list(search: Search) -> None:
 
 def improve_on_nodes(search: Search, schedule: Schedule, engine: str) -> None:
     """Ruin and recreate from a schedule, for a fixed number of iterations or a quarter of the time that is left."""
-    left = search.left_s()
-    if search.is_proven() or search.interrupted or (left is not None and left <= 0):
+    if search.is_over():
         return
-    deadline = None if left is None else clock.now() + 0.25 * left
     iterations = min(ITERATIONS, ITERATIONS_PER_JOB * len(schedule.instance.jobs))
+    deadline = search.deadline(0.25)
     schedule = schedule.copy()  # what was offered stays whole if this is interrupted
     Ruin(schedule, search.limits.seed).run(iterations, deadline=deadline)
     search.offer(schedule, engine)

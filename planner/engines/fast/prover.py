@@ -137,8 +137,7 @@ class Prover:
 
     def _solve(self, centre: Centre) -> None:
         """Rounds of the LP until its value and the bound meet, or another branch has the lowest bound."""
-        left = self.search.left_s()
-        ends = None if left is None else clock.now() + left * LP_PART
+        ends = self.search.deadline(LP_PART)
         if self.columns is None:
             self.columns = Columns(self.certificate)
         is_leaf = centre.branch.windows is not None
