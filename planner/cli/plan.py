@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -199,9 +200,11 @@ def _solve(
 
     with live(problem.currency, quiet) as on_progress:
         # The solvers take a second to import; the progress line stands by then.
+        from planner.engines import clock
         from planner.engines.base import Limits
         from planner.solve import solve
 
+        paused_s = clock.paused_s()
         asked = Limits(**limits, on_progress=on_progress)
 
         def planned(instance: Instance) -> Solution:
@@ -218,7 +221,7 @@ def _solve(
 
             solution = solve_at_fixed_gpus(problem, fixed_gpus.value, planned)
         hold()
-    return solution
+    return replace(solution, notes=(*solution.notes, *clock.notes(paused_s)))
 
 
 def _write(problem: Instance, solution: Solution, out: Path | None) -> Unwritable | None:
@@ -264,21 +267,19 @@ def _report(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    from planner.engines import clock
     from planner.report.facts import Facts
     from planner.report.summary import summary
 
     if sys.stdout is None and out is not None:
         return  # the plan is written, and nobody listens
     facts = Facts(solution.plan, problem)
-    notes = (*solution.notes, *clock.notes())
     place = None if out is None else str(out)
     if as_json:
-        content = facts.document() | {"wall_s": solution.wall_s, "out": place, "notes": list(notes)}
+        content = facts.document() | {"wall_s": solution.wall_s, "out": place, "notes": list(solution.notes)}
         if trouble is not None:
             content["unwritable"] = outcome_of(trouble).document["message"]
         output.document(content)
     elif not quiet:
-        output.show(summary(facts, output.canvas(), solution.wall_s, place, notes))
+        output.show(summary(facts, output.canvas(), solution.wall_s, place, solution.notes))
     if trouble is not None:
         tell(trouble, as_json=False)

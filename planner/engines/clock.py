@@ -21,9 +21,9 @@ def paused_s() -> float:
     return sum(pause() for pause in _pauses)
 
 
-def notes() -> tuple[str, ...]:
-    """What there is to tell of it."""
-    paused = paused_s()
+def notes(since: float) -> tuple[str, ...]:
+    """What there is to tell of the pauses after some value of `paused_s`."""
+    paused = paused_s() - since
     if paused < WORTH_TELLING_S:
         return ()
     return (f"the search's inner loops were compiled, once after an install: {paused:.0f} s beside the time limit",)

@@ -51,7 +51,8 @@ def test_compilation_is_not_counted_as_time_spent() -> None:
 
 def test_only_long_pauses_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "_pauses", [lambda: 0.5])
-    assert clock.notes() == ()
+    assert clock.notes(0.0) == ()
     monkeypatch.setattr(clock, "_pauses", [lambda: 0.5, lambda: 24.0])
-    (told,) = clock.notes()
+    (told,) = clock.notes(0.0)
     assert "24 s beside the time limit" in told
+    assert clock.notes(24.5) == ()  # what was told with an earlier plan
