@@ -41,9 +41,14 @@ class Goal:
     objective: Objective = "cost"
     budget: float | None = None
 
+    @property
+    def most(self) -> float:
+        """What may be spent, up to rounding."""
+        return math.inf if self.budget is None else self.budget * (1 + ROUNDING) + ROUNDING
+
     def allows(self, spent: float) -> bool:
         """Whether so much may be spent."""
-        return self.budget is None or spent <= self.budget * (1 + ROUNDING) + ROUNDING
+        return spent <= self.most
 
     def value(self, costs: Mapping[str, float]) -> float | None:
         """What is minimised, from a plan's costs by term; None where it spends more than the budget."""

@@ -1,8 +1,8 @@
 """The best plan within one budget: prices on it draw together, then the whole model.
 
 Between a price at which the plan keeps to the budget and one at which it does not, the next is that at which both plans
-are equally good. What gap then is left lies in a dent of the frontier that no price reaches: the whole model has the
-budget as a row, or, where it is too large, other seeds make other plans on their way.
+are equally good. What gap then is left lies in a dent of the frontier that no price reaches: there a search goes among
+plans within the budget, and then the whole model, with the budget as a row, where it is small enough.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from models.check.report import OPTIMAL_GAP
 from models.domain import Instance, Plan
 from models.errors import NoPlan
 from models.goal import Goal
-from planner.engines import interrupts
+from planner.engines import clock, interrupts
 from planner.engines.base import Limits, Progress, Solution
-from planner.frontier.explorer import EXACT_SHARE, Explorer
+from planner.frontier.explorer import EXACT_SHARE, PRICES_SHARE, Explorer
 from planner.frontier.tradeoff import Point
 from planner.solve import must_pass
 
@@ -27,8 +27,14 @@ STEP = 4.0
 MOST_STEPS = 12
 NEAR = 0.02
 """Prices nearer to each other than this part are not told apart."""
-AGAIN = 4
-"""Solves with other seeds, where no time limit ends them."""
+FACTORS = (1.0, 0.3, 0.1)
+"""Parts of the prices next to the budget by which the search within it goes, by turns."""
+FIRST_MOVES, MOST_MOVES = 25, 400
+"""Moves a job in the first of them, and in the last: each has twice as many as the one before."""
+EXCHANGES = 6
+"""How many there are where no time limit ends them."""
+EXCHANGE_SHARE = 0.3
+"""Part of the time left for it before the whole model."""
 
 End = tuple[float, Point]
 """A price, and the plan found at it."""
@@ -57,10 +63,9 @@ class BudgetSearch:
             self._mend(budget, *first)
             below, above = self._draw_together(budget, below, above)
             self._mend(budget, *(end for end in (below, above) if end not in first))
+            self._exchange(budget, [end[0] for end in (below, above) if end is not None])
             if explorer.goes_exact and not self._has_enough():
                 explorer.search_exactly(budget, explorer.left_s())
-            else:
-                self._search_again(budget, [end[0] for end in (below, above) if end is not None])
 
     def _has_enough(self) -> bool:
         return self.explorer.is_over() or self.explorer.is_proven(self.budget)
@@ -109,7 +114,7 @@ class BudgetSearch:
         """Prices nearer and nearer to that at which plans begin to keep to the budget."""
         explorer = self.explorer
         while below is not None and above is not None and above[0] < below[0] * (1 - NEAR):
-            if self._has_enough() or (explorer.goes_exact and explorer.has_spent(EXACT_SHARE)):
+            if self._has_enough() or explorer.has_spent(EXACT_SHARE if explorer.goes_exact else PRICES_SHARE):
                 break
             price = _crossing(below, above)
             point = explorer.explore(price)
@@ -124,18 +129,23 @@ class BudgetSearch:
     def _mend(self, budget: float, *ends: End | None) -> None:
         for price, point in filter(None, ends):
             if not self._has_enough():
-                self.explorer.mend(point, price, budget)
+                self.explorer.search_within(point, budget, price)
 
-    def _search_again(self, budget: float, prices: list[float]) -> None:
-        """Plans on the way of other solves at the prices next to the budget: one may lie in a dent."""
+    def _exchange(self, budget: float, prices: list[float]) -> None:
+        """Search among plans within the budget, where jobs are put by prices about those next to it and below: there
+        more jobs are worth their money, and the budget decides."""
         explorer = self.explorer
-        seeds = itertools.count(1) if explorer.limits.time_limit_s is not None else range(1, AGAIN + 1)
-        for seed in seeds if prices else ():
-            if self._has_enough():
+        is_last, limits = not explorer.goes_exact, explorer.limits
+        is_timed = limits.time_limit_s is not None
+        ends = explorer.deadline(1.0 if is_last else EXCHANGE_SHARE) if is_timed else None
+        for k in itertools.count() if is_timed else range(EXCHANGES):
+            left = None if ends is None else ends - clock.now()
+            best = explorer.known.best(budget)
+            if best is None or not prices or self._has_enough() or (left is not None and left <= 0):
                 return
-            left, price = explorer.left_s(), prices[seed % len(prices)]
-            point = explorer.explore(price, seed=seed, seconds=None if left is None else left / 2)
-            self._mend(budget, None if point is None else (price, point))
+            price = prices[k % len(prices)] * FACTORS[k // len(prices) % len(FACTORS)]
+            moves = min(FIRST_MOVES * 2**k, MOST_MOVES) * len(explorer.instance.jobs)
+            explorer.search_within(best, budget, price, limits.work or moves, left)
 
 
 def _crossing(cheap: End, dear: End) -> float:

@@ -16,10 +16,10 @@ from models.starts import all_starts
 from planner.engines import clock, interrupts
 from planner.engines.assemble import plan_of
 from planner.engines.base import Limits, Progress, Timed
+from planner.engines.fast.within import Within
 from planner.engines.replay import schedule_of
 from planner.engines.schedule import Schedule
 from planner.engines.search import ProvenInfeasible, Search
-from planner.frontier.mend import Mend
 from planner.frontier.tradeoff import Point, Tradeoff
 from planner.horizon import num_slots_of
 from planner.solve import MOST_STARTS, solve, versions
@@ -31,6 +31,8 @@ GLANCES = 20
 GLANCE_GAP = 0.01
 EXACT_SHARE = 0.5
 """Part of the time that is left for the whole model with the budget as a row."""
+PRICES_SHARE = 0.7
+"""Part of the time for solves at prices, where there is a search within the budget."""
 FREE = 1e-3
 """Part of the natural price at which spending is all but free."""
 
@@ -48,6 +50,7 @@ class Explorer(Timed):
     solves: int = 0
     interrupted: bool = False
     begun: float = field(default_factory=clock.now)
+    _within: dict[float, Within] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.num_slots = num_slots_of(self.instance)
@@ -214,18 +217,31 @@ class Explorer(Timed):
         """The least that a plan which is known spends."""
         return min((point.spent for point in self.known.points), default=math.inf)
 
-    def mend(self, point: Point, price: float, budget: float) -> None:
-        """Look for a plan near a budget that differs from one found at a price by a few jobs that do not run."""
-        if price <= 0 or all(job.reject_cost is None for job in self.instance.jobs):
+    def search_within(
+        self, point: Point, budget: float, price: float, moves: int = 0, seconds: float | None = None
+    ) -> None:
+        """Bring a plan within a budget, then exchange jobs in it, put where they are cheapest at a price: so many
+        moves, or for so long where that is not None."""
+        if price <= 0:
             return
-        priced = at_price(self.instance, self.objective, price, self.num_slots)
-        schedule = schedule_of(point.plan, all_starts(priced, self.num_slots))
+        within = self._within.get(price)
+        if within is None:
+            priced = at_price(self.instance, self.objective, price, self.num_slots)
+            within = self._within[price] = Within(all_starts(priced, self.num_slots), self.limits.seed)
+        schedule = schedule_of(point.plan, within.table.starts)
         if schedule is None:
             return
-        mend = Mend(schedule, price, Goal(self.objective, budget), self.is_over)
-        if mend.run():
-            self.known.add(self._point(self._restored(schedule)))
-            self.report("mended")
+        ends = None if seconds is None else clock.now() + seconds
+        found = within.run(
+            schedule,
+            price * Goal(self.objective, budget).most,
+            self.known.base / price,
+            moves,
+            lambda: self.is_over() or (ends is not None and clock.now() > ends),
+        )
+        if found is not None:
+            self.known.add(self._point(self._restored(found)))
+            self.report("within the budget")
 
     # The whole model
 

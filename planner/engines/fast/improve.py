@@ -27,22 +27,32 @@ class Manner:
 MANNERS = (Manner(0.0, 8, 0.0), Manner(0.0, 16, 0.1), Manner(0.3, 8, 0.1), Manner(0.7, 4, 0.05), Manner(0.0, 40, 0.0))
 
 
-class Improve:
-    """Ruin and recreate (Schrimpf et al., 2000) under simulated annealing."""
+def value(occupancy: Occupancy, spending: float) -> float:
+    """Service + `spending` * spent. Infinite where more is spent than is allowed: what jobs that are put back add may
+    be reckoned under suppositions."""
+    if occupancy.spent > occupancy.allowed:
+        return math.inf
+    return occupancy.cost - (1.0 - spending) * occupancy.spent
 
-    def __init__(self, occupancy: Occupancy, operators: list[tuple[Operator, float]], seed: int):
-        self.occupancy = occupancy
+
+class Improve:
+    """Ruin and recreate (Schrimpf et al., 2000) under simulated annealing: for the lowest service + `spending` * spent,
+    which is the cost unless something else is asked for."""
+
+    def __init__(self, occupancy: Occupancy, operators: list[tuple[Operator, float]], seed: int, spending: float = 1.0):
+        self.occupancy, self.spending = occupancy, spending
         self.operators = [operator for operator, _ in operators]
         self.weights = [weight for _, weight in operators]
         self.draw = random.Random(seed)
-        self.best: Snapshot = occupancy.snapshot()
         self.moves = 0
+        self.best: Snapshot = occupancy.snapshot()
+        self.least = value(occupancy, self.spending)
 
     def run(self, moves: int, warmth: float, end_warmth: float, stop: Callable[[], bool] = lambda: False) -> None:
         """So many moves, or until `stop`. `warmth` is the part of the cost by which a move that is about as likely as
         not to be kept makes the plan dearer; it falls to `end_warmth`."""
         occupancy, draw = self.occupancy, self.draw
-        current = occupancy.cost
+        current = value(occupancy, self.spending)
         for k in range(moves):
             if k % 64 == 0:
                 interrupts.safe_point()
@@ -58,16 +68,16 @@ class Improve:
             occupancy.suppose_nothing()
             heat = warmth * (end_warmth / warmth) ** (k / moves) * self.best.cost
             allowed = current - heat * math.log(max(draw.random(), 1e-300)) if heat > 0 else current
-            if whole and occupancy.cost < allowed:
-                current = occupancy.cost
-                if current < self.best.cost - 1e-9 * abs(self.best.cost):
-                    self.best = occupancy.snapshot()
+            if whole and value(occupancy, self.spending) < allowed:
+                current = value(occupancy, self.spending)
+                if current < self.least - 1e-9 * abs(self.least):
+                    self.best, self.least = occupancy.snapshot(), current
             else:
                 occupancy.undo()
             if self.moves % REFRESH == 0:
                 occupancy.commit()
                 occupancy.refresh()
-                current = occupancy.cost
+                current = value(occupancy, self.spending)
         self.finish()
 
     def finish(self) -> None:

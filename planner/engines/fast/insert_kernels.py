@@ -14,7 +14,9 @@ from planner.engines.fast.state import (
     FOUND_GPU,
     MARKED,
     MISSING,
+    MOST_SPENT,
     RANDOM,
+    SERVICE,
     TOTAL,
     Facts,
     State,
@@ -24,6 +26,8 @@ from planner.engines.fast.survey_kernels import leave, price_of_start, survey
 
 # Starts without a place after which a job goes wherever there is room.
 MOST_MISSES = 60
+# Starts that are too dear, after which it is left out.
+MOST_DEAR = 8
 
 # A linear congruential generator (Park and Miller, revised 1993).
 FACTOR, MODULUS = 48271, 2147483647
@@ -60,6 +64,14 @@ def offer(f: Facts, s: State, r: int, slot: int) -> float:
         return cost
     cost += find_gang(f, s, r, slot) if row["num_nodes"] > 1 else find_node(f, s, r, slot)
     return cost + own_cost(f, r, slot)
+
+
+@kernel
+def is_too_dear(f: Facts, s: State, r: int, slot: int, cost: float) -> bool:
+    """Whether with a start that adds so much to the cost more would be spent than may be."""
+    row = f.rows[r]
+    late = f.late[row["job"], slot + row["duration"]]
+    return s.money[TOTAL] - s.money[SERVICE] + cost - late > s.money[MOST_SPENT]
 
 
 @kernel
@@ -120,6 +132,15 @@ def count_rejection(f: Facts, s: State, j: int, sign: int) -> None:
         s.counters[MISSING] += sign
     else:
         s.money[TOTAL] += sign * reject
+        s.money[SERVICE] += sign * reject
+
+
+@kernel
+def count_own_cost(f: Facts, s: State, r: int, slot: int, sign: int) -> None:
+    """A start that is in the plan, or (sign -1) is not any more."""
+    row = f.rows[r]
+    s.money[TOTAL] += sign * own_cost(f, r, slot)
+    s.money[SERVICE] += sign * f.late[row["job"], slot + row["duration"]]
 
 
 @kernel
@@ -132,7 +153,7 @@ def drop(f: Facts, s: State, j: int) -> None:
     note(f, s, j)
     take_nodes(f, s, r, slot, s.places, f.jobs[j]["place"], step["gpu"], -1)
     read(f, s, r, slot, -1)
-    s.money[TOTAL] -= own_cost(f, r, slot)
+    count_own_cost(f, s, r, slot, -1)
     count_rejection(f, s, j, 1)
     step["row"] = -1
 
@@ -148,14 +169,14 @@ def put(f: Facts, s: State, j: int, r: int, slot: int, gpu: int, nodes: np.ndarr
         s.places[place + k] = nodes[k]
     take_nodes(f, s, r, slot, s.places, place, gpu, 1)
     read(f, s, r, slot, 1)
-    s.money[TOTAL] += own_cost(f, r, slot)
+    count_own_cost(f, s, r, slot, 1)
     count_rejection(f, s, j, -1)
 
 
 @kernel
 def scan(f: Facts, s: State, j: int, earliest: int, latest: int) -> tuple[int, int, float]:
-    """The cheapest of the earliest starts that the rows of a job find room for, the shortest row of equal cost: row
-    (-1 where there is none), slot and what it adds to the cost. Its place is in `State.best`."""
+    """The cheapest of the earliest starts that the rows of a job find room for and money may be spent on, the shortest
+    row of equal cost: row (-1 where there is none), slot and what it adds to the cost. Its place is in `State.best`."""
     best_row, best_slot, best = -1, -1, math.inf
     for k in range(f.jobs[j]["row"], f.jobs[j]["end_row"]):
         r = f.row_order[k]
@@ -173,7 +194,7 @@ def scan(f: Facts, s: State, j: int, earliest: int, latest: int) -> tuple[int, i
             if is_start(f, r, slot):
                 cost = offer(f, s, r, slot)
                 if cost < math.inf:
-                    if cost < best:
+                    if cost < best and not is_too_dear(f, s, r, slot, cost):
                         best_row, best_slot, best = r, slot, cost
                         keep_best(s, row["num_nodes"])
                     break
@@ -196,7 +217,8 @@ def insert(f: Facts, s: State, j: int, theta: float, tries: int, blink: float) -
 
     One that has an aim goes there, on its cheapest nodes, if there is room. Otherwise its starts are taken in the order
     of the survey, each passed over with probability `blink`, until `tries` of them have a place or none can be better.
-    Where none has one (or `tries` is 0) it goes to the cheapest of the earliest starts of its rows.
+    Where none has one (or `tries` is 0) it goes to the cheapest of the earliest starts of its rows. A start for which
+    more would be spent than may be is not taken.
     """
     earliest, latest, waits, is_waited_for = window_of(f, s, j)
     reject = f.jobs[j]["reject"]
@@ -205,15 +227,17 @@ def insert(f: Facts, s: State, j: int, theta: float, tries: int, blink: float) -
     if waits:
         return reject < math.inf
     aim = s.aims[j]
-    if aim["row"] >= 0 and find(f, s, aim["row"], aim["slot"]) < math.inf:
-        put(f, s, j, aim["row"], aim["slot"], s.counters[FOUND_GPU], s.found)
-        return True
+    if aim["row"] >= 0:
+        cost = find(f, s, aim["row"], aim["slot"])
+        if cost < math.inf and not is_too_dear(f, s, aim["row"], aim["slot"], cost):
+            put(f, s, j, aim["row"], aim["slot"], s.counters[FOUND_GPU], s.found)
+            return True
     best_row, best_slot, best_score, least = -1, -1, math.inf, math.inf
     first_row = f.jobs[j]["row"]
-    number, tried, misses = f.jobs[j]["end_row"] - first_row, 0, 0
+    number, tried, misses, dear = f.jobs[j]["end_row"] - first_row, 0, 0, 0
     if tries > 0 and number > 0:
         survey(f, s, j, earliest, latest, theta)
-    while number > 0 and tried < tries and misses < MOST_MISSES:
+    while number > 0 and tried < tries and misses < MOST_MISSES and dear < MOST_DEAR:
         i = 0
         for k in range(1, number):
             if s.row_score[k] < s.row_score[i]:
@@ -228,6 +252,9 @@ def insert(f: Facts, s: State, j: int, theta: float, tries: int, blink: float) -
         if cost == math.inf:
             misses += 1
             continue
+        if is_too_dear(f, s, r, slot, cost):
+            dear += 1
+            continue
         tried += 1
         least = min(least, cost)
         score = cost
@@ -236,7 +263,7 @@ def insert(f: Facts, s: State, j: int, theta: float, tries: int, blink: float) -
         if score < best_score:
             best_row, best_slot, best_score = r, slot, score
             keep_best(s, f.rows[r]["num_nodes"])
-    if best_row < 0:
+    if best_row < 0 and dear == 0:
         best_row, best_slot, least = scan(f, s, j, earliest, latest)
     if best_row < 0 or reject < least:
         return reject < math.inf

@@ -22,7 +22,9 @@ from planner.engines.fast.state import (
     FREE_CHOICE,
     MARKED,
     MISSING,
+    MOST_SPENT,
     RANDOM,
+    SERVICE,
     TOTAL,
     empty_state,
     facts_of,
@@ -66,6 +68,16 @@ class Occupancy:
         """Cost of the plan, rejected jobs included; jobs that must run and do not (`missing`) are not in it. Power laws
         are reckoned by their chords, so the plan may cost up to `Table.storage.chord_error` more."""
         return float(self.state.money[TOTAL])
+
+    @property
+    def service(self) -> float:
+        """What of it service loses: tardiness, value lost by later completion, rejections."""
+        return float(self.state.money[SERVICE])
+
+    @property
+    def spent(self) -> float:
+        """The rest of it."""
+        return self.cost - self.service
 
     @property
     def missing(self) -> int:
@@ -189,13 +201,23 @@ class Occupancy:
         nodes = self.state.found[: self.facts.rows["num_nodes"][row]].copy()
         return Found(delta, nodes, int(self.state.counters[FOUND_GPU]))
 
+    def allow(self, most: float) -> None:
+        """What `recreate` may spend; infinite at first."""
+        self.state.money[MOST_SPENT] = most
+
+    @property
+    def allowed(self) -> float:
+        """What it may spend."""
+        return float(self.state.money[MOST_SPENT])
+
     def recreate(
         self, jobs: Iterable[int] | np.ndarray, *, theta: float = 0.0, tries: int = 8, blink: float = 0.0
     ) -> bool:
         """Run jobs one after the other, each at the best of the first `tries` starts that have a place, in the order of
         about what they cost, or leave it out where that is cheaper. The best has the lowest (1 - theta) cost added +
         theta cost under the prices; a start is passed over with probability `blink`. With `tries` 0 a job goes to the
-        cheapest of the earliest starts of its rows.
+        cheapest of the earliest starts of its rows. Starts for which more would be spent than `allowed` have no
+        place.
 
         False where a job that must run, itself or for one that runs after it, has no place; the jobs before it stay.
         """
@@ -233,7 +255,7 @@ class Occupancy:
         state.crossing[:] = 0.0
         state.sites["cached"] = 0.0
         reject = self.facts.jobs["reject"]
-        state.money[TOTAL] = reject[np.isfinite(reject)].sum()
+        state.money[[TOTAL, SERVICE]] = reject[np.isfinite(reject)].sum()
         self.restore(kept)
         state.counters[MARKED] = marked
 

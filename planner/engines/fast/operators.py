@@ -221,6 +221,38 @@ class Gathering:
         return None
 
 
+class Exchange:
+    """Some of what runs, here and there or all on a node, for some of what does not: of use where a budget has room for
+    one or the other."""
+
+    def __init__(self, guide: Guide):
+        self.guide = guide
+
+    def choose(self, occupancy: Occupancy, draw: random.Random) -> list[int]:
+        """Jobs in random order, or those that do not run first; mostly with one at any of its starts, however dear: it
+        takes what another leaves."""
+        running, others = np.flatnonzero(occupancy.row >= 0).tolist(), np.flatnonzero(occupancy.row < 0).tolist()
+        if not running or not others:
+            return []
+        if draw.random() < 0.5:
+            left = draw.sample(running, min(len(running), draw.randint(1, 4)))
+        else:
+            node = int(draw.choice(occupancy.nodes_of(draw.choice(running)).tolist()))
+            left = [j for j in running if node in occupancy.nodes_of(j)]
+            left = draw.sample(left, min(len(left), MOST))
+        taken = draw.sample(others, min(len(others), draw.randint(1, MOST)))
+        jobs = [*left, *taken]
+        draw.shuffle(jobs)
+        if draw.random() < 0.5:
+            jobs.sort(key=lambda j: j in left)
+        aimed_at = draw.choice(jobs)
+        listed = self.guide.listed(aimed_at)
+        if draw.random() < 0.9 and listed.start < listed.stop:
+            k = draw.randrange(listed.start, listed.stop)
+            occupancy.aim([aimed_at], [int(self.guide.row[k])], [int(self.guide.slot[k])])
+        return jobs
+
+
 class Caching:
     """The readers of a dataset, as if it were cached somewhere already, or nowhere.
 

@@ -9,7 +9,17 @@ import numpy as np
 from planner.engines.fast.compiled import compiled, sources
 from planner.engines.fast.insert_kernels import become, commit, drop, find, insert, put
 from planner.engines.fast.pack_kernels import pack
-from planner.engines.fast.state import CHANGED, FOUND_COST, MARKED, MARKED_TOTAL, TOTAL, Facts, State
+from planner.engines.fast.state import (
+    CHANGED,
+    FOUND_COST,
+    MARKED,
+    MARKED_SERVICE,
+    MARKED_TOTAL,
+    SERVICE,
+    TOTAL,
+    Facts,
+    State,
+)
 
 # What `perform` does with its whole numbers.
 DROP, PUT, FIND, RECREATE, MARK, COMMIT, UNDO, BECOME, PACK = 0, 1, 2, 3, 4, 5, 6, 7, 8
@@ -48,7 +58,7 @@ def _entry() -> Callable[..., bool]:
         elif what == MARK:
             commit(s)
             s.counters[MARKED] = 1
-            s.money[MARKED_TOTAL] = s.money[TOTAL]
+            s.money[MARKED_TOTAL], s.money[MARKED_SERVICE] = s.money[TOTAL], s.money[SERVICE]
         elif what == COMMIT:
             commit(s)
         elif what in (BECOME, UNDO):
@@ -60,7 +70,7 @@ def _entry() -> Callable[..., bool]:
             if what == UNDO:
                 commit(s)
                 s.counters[MARKED] = 1
-                s.money[TOTAL] = s.money[MARKED_TOTAL]
+                s.money[TOTAL], s.money[SERVICE] = s.money[MARKED_TOTAL], s.money[MARKED_SERVICE]
         return stamp >= 0
 
     return perform

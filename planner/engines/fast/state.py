@@ -41,8 +41,9 @@ SITE = np.dtype([("limit", F8), ("bought", F8), ("peak", F8), ("cost", F8), ("ca
 CACHED = np.dtype([("readers", I8), ("level", I8), ("allowed", I8), ("paid", np.bool_)], align=True)
 CHOICE = np.dtype([("row", I8), ("slot", I8), ("gpu", I8)])
 
-# Entries of `State.money`: cost of the plan, the same at the mark, and the cost of the place found.
-TOTAL, MARKED_TOTAL, FOUND_COST = 0, 1, 2
+# Entries of `State.money`: cost of the plan, the same at the mark, the cost of the place found, what of the plan's cost
+# service loses, the same at the mark, and what the rest may come to when jobs are put back.
+TOTAL, MARKED_TOTAL, FOUND_COST, SERVICE, MARKED_SERVICE, MOST_SPENT = 0, 1, 2, 3, 4, 5
 # Entries of `State.counters`: required jobs not run, state of the random numbers, jobs in the journal, whether there is
 # a mark, a number for each look at the nodes, and the shared GPU of the place found and of the best one.
 MISSING, RANDOM, CHANGED, MARKED, LOOK, FOUND_GPU, BEST_GPU = 0, 1, 2, 3, 4, 5, 6
@@ -297,6 +298,7 @@ def empty_state(facts: Facts) -> State:
     choices = [_records(CHOICE, num_jobs, row=nobody) for _ in range(4)]
     places = [np.zeros(int(width.sum()), dtype=I8) for _ in range(3)]
     optional = np.isfinite(facts.jobs["reject"])
+    rejected = float(facts.jobs["reject"][optional].sum())
     return State(
         taken=np.zeros((num_nodes, num_slots), dtype=np.int16),
         spacious=spacious,
@@ -328,7 +330,7 @@ def empty_state(facts: Facts) -> State:
         surcharge=np.zeros((1, 1)),
         price_begin=np.zeros((1, 1)),
         price_end=facts.late,
-        money=np.array([float(facts.jobs["reject"][optional].sum()), 0.0, 0.0]),
+        money=np.array([rejected, 0.0, 0.0, rejected, 0.0, np.inf]),
         counters=np.array([int((~optional).sum()), 1, 0, 0, 0, 0, 0], dtype=I8),
         found=np.zeros(widest, dtype=I8),
         best=np.zeros(widest, dtype=I8),

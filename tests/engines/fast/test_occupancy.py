@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from models.check import check
+from models.domain.plan import SERVICE_TERMS
 from models.precedence import precedence_graph
 from models.rentals import cheapest_intervals
 from planner.engines.assemble import cost_of, plan_of
@@ -45,6 +46,11 @@ def test_cost_is_that_of_the_plan(family: str) -> None:
             assert occupancy.cost == pytest.approx(total(schedule), rel=1e-9, abs=1e-9), case
             beyond = cost_of(schedule).costs["bandwidth"] - float(occupancy.state.sites["cost"].sum())
             assert -1e-9 <= beyond <= occupancy.table.storage.chord_error + 1e-9, case
+            lost = sum(
+                schedule.terms(step).get(term, 0.0) for step in schedule.chosen.values() for term in SERVICE_TERMS
+            )
+            left = (job.reject_cost or 0.0 for j, job in enumerate(instance.jobs) if j not in schedule.chosen)
+            assert occupancy.service == pytest.approx(lost + sum(left), rel=1e-9, abs=1e-9), case
             must = [j for j, job in enumerate(instance.jobs) if job.reject_cost is None and j not in schedule.chosen]
             assert occupancy.missing == len(must), case
             same = occupancy_of(instance)

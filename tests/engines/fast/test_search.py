@@ -21,6 +21,7 @@ from planner.engines.fast.operators import (
     Bandwidth,
     Caching,
     Ejection,
+    Exchange,
     Gathering,
     Neighbours,
     Operator,
@@ -176,6 +177,31 @@ def test_jobs_open_a_node_together_that_is_worth_it_to_none_alone() -> None:
         loop = Improve(occupancy, [(operator, 1.0)], 0)
         loop.run(200, 1e-6, 1e-6)
         assert occupancy.cost == pytest.approx(cost)
+
+
+def test_an_exchange_takes_what_runs_for_what_does_not_within_what_is_allowed() -> None:
+    """What is put back one by one never exceeds it; without room for anything else nothing is exchanged."""
+    stage = Stage("busy", 20, 10, 1.1)
+    occupancy, draw, operator = stage.occupancy, random.Random(2), Exchange(stage.guide)
+    if not (occupancy.row < 0).any():
+        assert operator.choose(occupancy, draw) == []
+    runs = np.flatnonzero(occupancy.row >= 0).tolist()
+    occupancy.drop(runs[::2])
+    occupancy.allow(occupancy.spent * 1.1)
+    before, changed = occupancy.row >= 0, 0
+    for _ in range(200):
+        occupancy.mark()
+        jobs = operator.choose(occupancy, draw)
+        assert len(set(jobs)) == len(jobs)
+        assert before[jobs].any()
+        assert not before[jobs].all()
+        occupancy.drop(jobs)
+        occupancy.recreate(stage.table.after_predecessors(jobs), tries=8)
+        occupancy.suppose_nothing()
+        assert occupancy.spent <= occupancy.allowed * (1 + 1e-9)
+        changed += bool(((occupancy.row >= 0) != before).any())
+        occupancy.undo()
+    assert changed > 20
 
 
 def test_caching_moves_the_readers_of_one_dataset(stage: Stage) -> None:
