@@ -194,6 +194,7 @@ def _parse_text(text: str, kind: Kind, currency: str | None) -> float:
     unit = (match[2] or "").strip()
     if not unit:
         return number
+    written = unit
     for sign, code in _SIGNS.items():
         unit = unit.replace(sign, code)
     if kind.has_money:
@@ -205,7 +206,7 @@ def _parse_text(text: str, kind: Kind, currency: str | None) -> float:
         unit = "money" + unit[3:]
     times, by = _scale(re.sub(r"\s*/\s*", "/", unit).replace("·", "*"), kind.unit)
     if math.isnan(times):
-        raise ValueError(f"'{unit}' is not a unit of {kind.name}; write {kind.example}")
+        raise ValueError(f"'{written}' is not a unit of {kind.name}; write {kind.example}")
     return number * times / by
 
 

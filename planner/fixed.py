@@ -6,7 +6,8 @@ counts alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from models.domain import Instance, Job, ModeEntry
@@ -40,16 +41,25 @@ def _width(entry: ModeEntry) -> tuple[int | None, float | None]:
     return entry.gpus, entry.share
 
 
+@contextmanager
+def told_of(rule: Rule | None) -> Iterator[None]:
+    """Where nothing is feasible, say that GPU counts were fixed, if they were."""
+    try:
+        yield
+    except Infeasible as failure:
+        if rule is None:
+            raise
+        told = f"with the GPUs of each job fixed as in its {rule} mode, {failure.summary}"
+        raise Infeasible(told, failure.reasons) from None
+
+
 def solve_at_fixed_gpus(instance: Instance, rule: Rule, solve: Callable[[Instance], Solution]) -> Solution:
     """What `solve` finds at the fixed counts, as a plan of the instance itself that says so, checked.
 
     Raises what `solve` raises; Infeasible says that the counts were fixed.
     """
-    try:
+    with told_of(rule):
         solution = solve(at_fixed_gpus(instance, rule))
-    except Infeasible as failure:
-        told = f"with the GPUs of each job fixed as in its {rule} mode, {failure.summary}"
-        raise Infeasible(told, failure.reasons) from None
     plan = solution.plan.model_copy(update={"instance_hash": instance.content_hash, "fixed_gpus": rule})
     must_pass(instance, plan)
     return replace(solution, plan=plan)

@@ -17,6 +17,8 @@ from planner.engines.base import Limits
 from planner.engines.fast.within import Within
 from planner.engines.schedule import Schedule
 from planner.frontier.budget import solve_for
+from planner.frontier.explorer import Explorer
+from planner.frontier.sweep import Sweep
 from planner.generate import generate
 from planner.horizon import num_slots_of
 from tests.engines.samples import instance_of, mode
@@ -60,6 +62,13 @@ def test_the_budget_pays_for_some_of_those_that_are_alike(engine: str) -> None:
     assert len(plan.runs) == 3
     assert plan.cost == pytest.approx(3.0 + 3 * 30.0)
     assert check(alike(6, pools__0__nodes=6), plan).ok
+
+
+def test_a_frontier_has_them_too() -> None:
+    explorer = Explorer(alike(6, pools__0__nodes=6), "cost", "fast", QUICK)
+    budgets = Sweep(explorer).run(2, [1.0, 3.0, 4.0])
+    values = [row.value for row in explorer.known.rows(budgets)]
+    assert values == pytest.approx([1.0 + 5 * 30.0, 3.0 + 3 * 30.0, 4.0 + 2 * 30.0])
 
 
 def test_what_shares_a_node_is_given_up_together() -> None:

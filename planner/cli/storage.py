@@ -22,8 +22,13 @@ EPILOG = examples(
 def storage(
     instance: InstancePath,
     modes: Annotated[
-        Modes, typer.Option(help="The mode of each job: its cheapest, its fastest, or that with the fewest GPUs.")
-    ] = Modes.CHEAPEST,
+        Modes | None,
+        typer.Option(
+            help="The mode of each job: its cheapest (as where nothing is said), its fastest, or that with the fewest "
+            "GPUs.",
+            show_default=False,
+        ),
+    ] = None,
     plan: Annotated[
         Path | None,
         typer.Option(metavar="PLAN", help="Take the modes from a plan instead.", show_default=False),
@@ -40,6 +45,11 @@ def storage(
     the optimum stand the usual rules, the cost of every number of datasets cached, and what a GB of cache and a MB/s
     more would save.
     """
+    if modes is not None and plan is not None:
+        raise typer.BadParameter(
+            "is one rule for all jobs, and --plan names other modes; leave one out", param_hint="--modes"
+        )
+    rule = modes or Modes.CHEAPEST
     with failures(as_json):
         from planner.io.instances import read_instance
         from planner.io.plans import read_plan
@@ -47,7 +57,7 @@ def storage(
         from planner.storage import study
 
         problem = read_instance(instance)
-        chosen = modes_by(problem, modes.value) if plan is None else modes_in(problem, read_plan(plan))
+        chosen = modes_by(problem, rule.value) if plan is None else modes_in(problem, read_plan(plan))
         sites = study(problem, chosen, whole=whole)
         names = [job.id for job, mode in zip(problem.jobs, chosen, strict=True) if mode is None]
         if as_json:
@@ -55,7 +65,7 @@ def storage(
                 {
                     "instance": problem.name,
                     "currency": problem.currency,
-                    "modes": modes.value if plan is None else "plan",
+                    "modes": rule.value if plan is None else "plan",
                     "whole": whole,
                     "jobs_left_out": names,
                     "sites": [site.document() for site in sites],
@@ -66,7 +76,7 @@ def storage(
         from planner.report.text import count
 
         told = f"{count(len(problem.jobs) - len(names), 'job')} in the " + (
-            f"{modes.value} mode" if plan is None else "modes of the plan"
+            f"{rule.value} mode" if plan is None else "modes of the plan"
         )
         if names:
             told += f", {count(len(names), 'job')} left out"

@@ -18,7 +18,7 @@ from models.errors import NoPlan
 from models.goal import Goal
 from planner.engines import clock, interrupts
 from planner.engines.base import Limits, Progress, Solution
-from planner.frontier.explorer import EXACT_SHARE, PRICES_SHARE, Explorer
+from planner.frontier.explorer import EXCHANGE_SHARE, Explorer
 from planner.frontier.tradeoff import Point
 from planner.solve import must_pass
 
@@ -33,8 +33,6 @@ FIRST_MOVES, MOST_MOVES = 25, 400
 """Moves a job in the first of them, and in the last: each has twice as many as the one before."""
 EXCHANGES = 6
 """How many there are where no time limit ends them."""
-EXCHANGE_SHARE = 0.3
-"""Part of the time left for it before the whole model."""
 
 End = tuple[float, Point]
 """A price, and the plan found at it."""
@@ -114,7 +112,7 @@ class BudgetSearch:
         """Prices nearer and nearer to that at which plans begin to keep to the budget."""
         explorer = self.explorer
         while below is not None and above is not None and above[0] < below[0] * (1 - NEAR):
-            if self._has_enough() or explorer.has_spent(EXACT_SHARE if explorer.goes_exact else PRICES_SHARE):
+            if self._has_enough() or explorer.has_spent(explorer.prices_share):
                 break
             price = _crossing(below, above)
             point = explorer.explore(price)

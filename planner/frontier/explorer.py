@@ -29,10 +29,11 @@ SOLVES = 10
 GLANCES = 20
 """The same, of solves by the fast engine that only find between which prices to look, to a gap of"""
 GLANCE_GAP = 0.01
-EXACT_SHARE = 0.5
-"""Part of the time that is left for the whole model with the budget as a row."""
+EXACT_SHARE, EXCHANGE_SHARE = 0.5, 0.3
+"""Part of the time that is left for the whole model with the budget as a row, and part of that for the search within
+the budget before it."""
 PRICES_SHARE = 0.7
-"""Part of the time for solves at prices, where there is a search within the budget."""
+"""Part of the time for solves at prices where there is no whole model after them."""
 FREE = 1e-3
 """Part of the natural price at which spending is all but free."""
 
@@ -205,6 +206,11 @@ class Explorer(Timed):
     def goes_exact(self) -> bool:
         """Whether the whole model is solved after the prices."""
         return self.engine != "fast" and self.is_small
+
+    @property
+    def prices_share(self) -> float:
+        """Part of the time for solves at prices."""
+        return 1.0 - EXACT_SHARE if self.goes_exact else PRICES_SHARE
 
     def natural_price(self, budget: float) -> float:
         """A price to begin with: that of the objective, or at which all welfare is worth the budget."""

@@ -1,4 +1,5 @@
-"""The frontier over many budgets: the plans on its lower hull by prices, its dents by the whole model."""
+"""The frontier over many budgets: the plans on its lower hull by prices; its dents by the search among plans within
+each budget, and by the whole model."""
 
 from __future__ import annotations
 
@@ -8,11 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from models.errors import Infeasible
-from planner.engines import interrupts
-from planner.frontier.explorer import EXACT_SHARE, Explorer
+from planner.engines import clock, interrupts
+from planner.frontier.explorer import EXCHANGE_SHARE, Explorer
 from planner.frontier.tradeoff import Point
 
 MOST_DEPTH = 5
+MOVES = 50
+"""Moves a job of a search within a budget."""
 NEAR = 0.02
 """Plans that spend nearer to each other than this part are not parted further."""
 SAME = 1e-4
@@ -33,6 +36,7 @@ class Sweep:
         with interrupts.held():
             most = self._sweep_prices()
             chosen = self._evenly(number, most.spent) if budgets is None else list(budgets)
+            self._search_within(chosen)
             if self.explorer.goes_exact:
                 self._fill(chosen)
         return chosen
@@ -58,6 +62,20 @@ class Sweep:
             return [_to_cents(high)]
         return [_to_cents(low + (high - low) * k / max(1, number - 1)) for k in range(number)]
 
+    def _search_within(self, budgets: Sequence[float]) -> None:
+        """From the next dearer plan with jobs given up, and from the best one that keeps to it."""
+        explorer, known = self.explorer, self.explorer.known
+        moves = explorer.limits.work or MOVES * len(explorer.instance.jobs)
+        ends = explorer.deadline(EXCHANGE_SHARE if explorer.goes_exact else 1.0)
+        for k, budget in enumerate(sorted(budgets, key=known.gap, reverse=True)):
+            left = None if ends is None else (ends - clock.now()) / (len(budgets) - k)
+            price = known.price(budget)
+            dearer = [point for point in known.points if not known.keeps_to(budget, point)]
+            for point in (min(dearer, key=lambda point: point.spent, default=None), known.best(budget)):
+                if explorer.is_over() or price is None or point is None or explorer.is_proven(budget):
+                    break
+                explorer.search_within(point, budget, price, moves, None if left is None else left / 2)
+
     def _fill(self, budgets: Sequence[float]) -> None:
         """The whole model for the budgets of which least is proven, in equal parts of the time that is left."""
         for k, budget in enumerate(sorted(budgets, key=self.explorer.known.gap, reverse=True)):
@@ -69,7 +87,7 @@ class Sweep:
                     self.explorer.search_exactly(budget, None if left is None else left / (len(budgets) - k))
 
     def _has_spent_enough(self) -> bool:
-        return self.explorer.is_over() or (self.explorer.goes_exact and self.explorer.has_spent(EXACT_SHARE))
+        return self.explorer.is_over() or self.explorer.has_spent(self.explorer.prices_share)
 
     def _between(self, cheap: Point, dear: Point, depth: int) -> None:
         """The plans on the lower hull between two, by the prices at which two neighbours are equally good."""

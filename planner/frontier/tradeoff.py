@@ -95,6 +95,11 @@ class Tradeoff:
             bounds += [value for least, value in self.exact_bounds.items() if least >= budget]
         return max(bounds, default=None)
 
+    def price(self, budget: float) -> float | None:
+        """The price that proves most of a budget; None where no line does."""
+        lines = [(price, line) for price, line in self.lines if price > self.base]
+        return max(lines, key=lambda each: each[1] - each[0] * budget, default=(None, 0.0))[0]
+
     def gap(self, budget: float | None) -> float:
         """What is not proven: of the best plan's cost, or of the bound on welfare. Infinite without plan or bound."""
         best, bound = self.best(budget), self.bound(budget)

@@ -98,3 +98,26 @@ def test_the_frontier_says_what_the_cheapest_spends(run: Run, file: Path) -> Non
     page = run("frontier", file, "--points", "3", "--time-limit", "20").stdout
     assert "the cheapest plan found spends 2.00 USD; no plan spends less than 2.00 USD" in page
     assert "a cheaper one may exist" not in page
+
+
+def test_options_that_contradict_each_other_are_told(run: Run, file: Path) -> None:
+    told = run("frontier", file, "--points", "3", "--budgets", "1,2")
+    assert told.exit_code == 2
+    assert "--budgets" in told.stderr
+
+
+def test_a_frontier_at_fixed_gpus_says_so_where_nothing_is_feasible(run: Run, tmp_path: Path) -> None:
+    job = {"deadline": HOUR, "modes": [mode(1.0, 1, "own")]}
+    instance = instance_of([job, job], pools__0__gpus_per_node=1, pools__0__nodes=1)
+    file = write_document(tmp_path / "late.json", instance.model_dump(mode="json", exclude_none=True))
+    failed = run("frontier", file, "--fixed-gpus", "fastest", "--time-limit", "10")
+    assert failed.exit_code == 4
+    assert "GPUs of each job fixed as in its fastest mode" in failed.stderr
+
+
+def test_what_is_wrong_with_an_option_is_told_in_plain_words(run: Run, file: Path) -> None:
+    told = run("plan", file, "--fixed-gpus", "bogus").stderr
+    assert "'bogus' is not one of" in told
+    assert "Value error" not in told
+    told = run("plan", file, "--budget", "5 USD/h").stderr
+    assert "'USD/h' is not a unit of money" in told

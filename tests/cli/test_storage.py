@@ -173,3 +173,9 @@ def test_a_hostile_name_stays_text(run: Run, document: dict[str, Any], tmp_path:
         job["dataset"] = name
     result = run("storage", write_document(tmp_path / "hostile.json", document))
     assert name in result.stdout
+
+
+def test_modes_by_a_rule_and_of_a_plan_contradict_each_other(run: Run, tmp_path: Path) -> None:
+    told = run("storage", tmp_path / "any.yaml", "--modes", "fastest", "--plan", tmp_path / "plan")
+    assert told.exit_code == 2
+    assert "--plan" in told.stderr
