@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from models.domain import Instance
 from models.goal import Goal, at_price, service_of, spent_of
 from models.reductions import reduce_starts
 from models.starts import all_starts
+from planner.engines import interrupts
 from planner.engines.assemble import cost_of
 from planner.engines.base import Limits
 from planner.engines.fast.within import Within
@@ -159,6 +161,17 @@ def test_an_exchange_finds_what_the_most_worth_for_the_money_misses() -> None:
     assert jobs_of(mended) == [0]
     assert mended is not None
     assert jobs_of(within(mended, 10.0, moves=100)) == [1, 2]
+
+
+def test_ctrl_c_keeps_what_is_known() -> None:
+    explorer = Explorer(alike(6, pools__0__nodes=6), "cost", "fast", QUICK)
+    point = explorer.explore(1.0)
+    assert point is not None
+    with interrupts.held():
+        signal.raise_signal(signal.SIGINT)
+        explorer.search_within(point, 3.0, 1.0, moves=1000)
+    assert explorer.interrupted
+    assert [known.spent for known in explorer.known.points] == [point.spent]
 
 
 def test_a_stop_leaves_it_as_it_is() -> None:

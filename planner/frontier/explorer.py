@@ -238,13 +238,14 @@ class Explorer(Timed):
         if schedule is None:
             return
         ends = None if seconds is None else clock.now() + seconds
-        found = within.run(
-            schedule,
-            price * Goal(self.objective, budget).most,
-            self.known.base / price,
-            moves,
-            lambda: self.is_over() or (ends is not None and clock.now() > ends),
-        )
+        most, spending = price * Goal(self.objective, budget).most, self.known.base / price
+        try:
+            found = within.run(
+                schedule, most, spending, moves, lambda: self.is_over() or (ends is not None and clock.now() > ends)
+            )
+        except KeyboardInterrupt:
+            self.interrupted = True
+            return
         if found is not None:
             self.known.add(self._point(self._restored(found)))
             self.report("within the budget")

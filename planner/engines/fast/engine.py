@@ -24,17 +24,7 @@ from planner.engines.fast.construct import best_construction, place_starts, roun
 from planner.engines.fast.guide import Guide
 from planner.engines.fast.improve import Improve
 from planner.engines.fast.occupancy import Occupancy
-from planner.engines.fast.operators import (
-    Bandwidth,
-    Caching,
-    Ejection,
-    Gathering,
-    Neighbours,
-    Operator,
-    Packing,
-    Regrets,
-    Window,
-)
+from planner.engines.fast.operators import operators_of
 from planner.engines.fast.prover import Prover
 from planner.engines.fast.shares import Shares
 from planner.engines.fast.table import Table
@@ -170,7 +160,7 @@ class Fast:
 
     def _try(self, moves: int, warmth: float, seed: int) -> None:
         """A short search from a plan that was made otherwise."""
-        loop = Improve(self.occupancy, self._operators(), self.search.limits.seed + seed)
+        loop = self._loop(seed)
         loop.run(moves, warmth, COLDEST, stop=self.search.is_out_of_time)
         self.moves += loop.moves
 
@@ -211,22 +201,9 @@ class Fast:
                 self.last_found = self.moves
                 self.search.report(phase)
 
-    def _operators(self) -> list[tuple[Operator, float]]:
+    def _loop(self, seed: int) -> Improve:
         assert self.guide is not None
-        found: list[tuple[Operator, float]] = [
-            (Neighbours(), 1.0),
-            (Window(), 1.0),
-            (Ejection(self.guide), 1.0),
-            (Regrets(self.guide), 0.5),
-            (Packing(self.guide), 0.5),
-            (Gathering(self.guide), 0.3),
-        ]
-        caching = Caching(self.occupancy)
-        if caching.levels:
-            found.append((caching, 0.3))
-        if caching.readers:
-            found.append((Bandwidth(), 0.3))
-        return found
+        return Improve(self.occupancy, operators_of(self.occupancy, self.guide), self.search.limits.seed + seed)
 
     def improve(self, moves: int | None = None, until: Callable[[], bool] = lambda: False) -> None:
         """Proof and search by turns: so many moves, until something holds, or as long as the limits allow, or
@@ -257,7 +234,7 @@ class Fast:
                 count = EPOCH if self.prover.is_done else SPELL if self.dives else BREATH
                 if last is not None:
                     count = min(count, max(1, last - self.moves))
-                loop = Improve(self.occupancy, self._operators(), limits.seed + 7919 * self.epochs)
+                loop = self._loop(7919 * self.epochs)
                 loop.run(count, WARMTH / (1 + self.epochs % 8), COLDEST, stop=self._may_stop(loop))
                 self.moves += loop.moves
                 self.epochs += 1

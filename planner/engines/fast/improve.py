@@ -55,9 +55,9 @@ class Improve:
         current = value(occupancy, self.spending)
         for k in range(moves):
             if k % 64 == 0:
-                interrupts.safe_point()
                 if stop():
                     break
+                interrupts.safe_point()
             self.moves += 1
             operator = draw.choices(self.operators, self.weights)[0]
             occupancy.mark()

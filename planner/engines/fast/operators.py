@@ -309,3 +309,21 @@ class Bandwidth:
         jobs = draw.sample(here.tolist(), min(len(here), 2 * MOST))
         draw.shuffle(jobs)
         return jobs
+
+
+def operators_of(occupancy: Occupancy, guide: Guide) -> list[tuple[Operator, float]]:
+    """The moves of the search, each with how often it is tried."""
+    found: list[tuple[Operator, float]] = [
+        (Neighbours(), 1.0),
+        (Window(), 1.0),
+        (Ejection(guide), 1.0),
+        (Regrets(guide), 0.5),
+        (Packing(guide), 0.5),
+        (Gathering(guide), 0.3),
+    ]
+    caching = Caching(occupancy)
+    if caching.levels:
+        found.append((caching, 0.3))
+    if caching.readers:
+        found.append((Bandwidth(), 0.3))
+    return found

@@ -19,23 +19,14 @@ from planner.engines.fast.guide import Guide
 from planner.engines.fast.improve import Improve, value
 from planner.engines.fast.mend import Mend
 from planner.engines.fast.occupancy import Occupancy
-from planner.engines.fast.operators import (
-    Bandwidth,
-    Caching,
-    Ejection,
-    Exchange,
-    Gathering,
-    Neighbours,
-    Operator,
-    Packing,
-    Regrets,
-    Window,
-)
+from planner.engines.fast.operators import Exchange, operators_of
 from planner.engines.fast.table import Table
 from planner.engines.schedule import Schedule
 
 CLIMB = 60
 WARMTHS, COLDEST = (0.01, 0.03, 0.003), 1e-5
+EXCHANGES = 2.0
+"""How often they are tried: twice as often as each of the usual moves."""
 TRIES = 3
 """Times that a plan which is dearer than it was reckoned is mended."""
 
@@ -74,7 +65,8 @@ class Within:
         if not Mend(occupancy, stop).run():
             return None
         if moves:
-            loop = Improve(occupancy, self._operators(), self.seed + 7919 * self.runs, spending)
+            operators = [*operators_of(occupancy, self.guide), (Exchange(self.guide), EXCHANGES)]
+            loop = Improve(occupancy, operators, self.seed + 7919 * self.runs, spending)
             loop.run(moves, WARMTHS[self.runs % len(WARMTHS)], COLDEST, stop)
             self.runs += 1
         found = self._within(most, stop)
@@ -94,20 +86,3 @@ class Within:
             if not Mend(occupancy, stop).run():
                 break
         return None
-
-    def _operators(self) -> list[tuple[Operator, float]]:
-        found: list[tuple[Operator, float]] = [
-            (Neighbours(), 1.0),
-            (Window(), 1.0),
-            (Ejection(self.guide), 1.0),
-            (Regrets(self.guide), 0.5),
-            (Packing(self.guide), 0.5),
-            (Gathering(self.guide), 0.3),
-            (Exchange(self.guide), 2.0),
-        ]
-        caching = Caching(self.occupancy)
-        if caching.levels:
-            found.append((caching, 0.3))
-        if caching.readers:
-            found.append((Bandwidth(), 0.3))
-        return found
