@@ -103,6 +103,8 @@ def test_what_must_run_stays() -> None:
     instance = instance_of([job, job | {"reject_cost": 1.0}], pools__0__gpus_per_node=1, pools__0__price=1.0)
     schedule = full(instance, 1.0)
     assert within(schedule, 0.0) is None
+    alone = spent_of(cost_of(schedule).costs) / 2
+    assert jobs_of(within(schedule, alone)) == [0]
 
 
 @pytest.mark.parametrize("price", [0.25, 1.0, 4.0])
@@ -113,6 +115,8 @@ def test_more_money_is_never_worse_and_never_exceeded(price: float) -> None:
     schedule = full(instance, price)
     before = cost_of(schedule)
     most = spent_of(before.costs)
+    whole = within(schedule, most)
+    assert whole is None or len(whole.chosen) >= len(schedule.chosen)
     for part in (0.0, 0.3, 0.7):
         found = within(schedule, part * most)
         assert found is not None

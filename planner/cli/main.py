@@ -39,7 +39,7 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except _UsageError as fault:
-            fault.message = fault.message.replace("Value error, ", "")  # whose check failed is no matter of the user's
+            fault.message = fault.message.removeprefix("Value error, ")  # whose check failed is no matter of the user's
             if wants_json:
                 with contextlib.suppress(output.CannotPrint):
                     output.document({"status": "usage", "message": fault.format_message()})

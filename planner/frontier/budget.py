@@ -29,8 +29,8 @@ NEAR = 0.02
 """Prices nearer to each other than this part are not told apart."""
 FACTORS = (1.0, 0.3, 0.1)
 """Parts of the prices next to the budget by which the search within it goes, by turns."""
-FIRST_MOVES, MOST_MOVES = 25, 400
-"""Moves a job in the first of them, and in the last: each has twice as many as the one before."""
+FIRST_MOVES, DOUBLINGS = 25, 4
+"""Moves a job in the first of them; each has twice as many as the one before, so many times."""
 EXCHANGES = 6
 """How many there are where no time limit ends them."""
 
@@ -133,17 +133,14 @@ class BudgetSearch:
         """Search among plans within the budget, where jobs are put by prices about those next to it and below: there
         more jobs are worth their money, and the budget decides."""
         explorer = self.explorer
-        is_last, limits = not explorer.goes_exact, explorer.limits
-        is_timed = limits.time_limit_s is not None
-        ends = explorer.deadline(1.0 if is_last else EXCHANGE_SHARE) if is_timed else None
-        for k in itertools.count() if is_timed else range(EXCHANGES):
-            left = None if ends is None else ends - clock.now()
+        ends = explorer.deadline(EXCHANGE_SHARE if explorer.goes_exact else 1.0)
+        for k in range(EXCHANGES) if ends is None else itertools.count():
             best = explorer.known.best(budget)
-            if best is None or not prices or self._has_enough() or (left is not None and left <= 0):
+            if best is None or not prices or self._has_enough() or (ends is not None and clock.now() >= ends):
                 return
             price = prices[k % len(prices)] * FACTORS[k // len(prices) % len(FACTORS)]
-            moves = min(FIRST_MOVES * 2**k, MOST_MOVES) * len(explorer.instance.jobs)
-            explorer.search_within(best, budget, price, limits.work or moves, left)
+            moves = FIRST_MOVES * 2 ** min(k, DOUBLINGS) * len(explorer.instance.jobs)
+            explorer.search_within(best, budget, price, explorer.limits.work or moves, ends)
 
 
 def _crossing(cheap: End, dear: End) -> float:

@@ -51,7 +51,7 @@ class Explorer(Timed):
     solves: int = 0
     interrupted: bool = False
     begun: float = field(default_factory=clock.now)
-    _within: dict[float, Within] = field(default_factory=dict)
+    _within: dict[float, Within] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.num_slots = num_slots_of(self.instance)
@@ -73,9 +73,7 @@ class Explorer(Timed):
 
     # One solve
 
-    def explore(
-        self, price: float, *, glance: bool = False, seed: int = 0, seconds: float | None = None
-    ) -> Point | None:
+    def explore(self, price: float, *, glance: bool = False, seconds: float | None = None) -> Point | None:
         """Solve at a price, or glance at it, for a share of the time or so many seconds; the plan found, if any."""
         priced = at_price(self.instance, self.objective, price, self.num_slots)
         if seconds is None:
@@ -83,7 +81,6 @@ class Explorer(Timed):
         limits = replace(
             self.limits,
             gap=max(self.limits.gap, GLANCE_GAP) if glance else self.limits.gap,
-            seed=self.limits.seed + seed,
             time_limit_s=self._at_most(seconds),
             on_schedule=(lambda schedule, costs: self._see(schedule, costs, price)) if price > 0 else None,
         )
@@ -224,10 +221,10 @@ class Explorer(Timed):
         return min((point.spent for point in self.known.points), default=math.inf)
 
     def search_within(
-        self, point: Point, budget: float, price: float, moves: int = 0, seconds: float | None = None
+        self, point: Point, budget: float, price: float, moves: int = 0, ends: float | None = None
     ) -> None:
         """Bring a plan within a budget, then exchange jobs in it, put where they are cheapest at a price: so many
-        moves, or for so long where that is not None."""
+        moves, or until `clock.now` says `ends`."""
         if price <= 0:
             return
         within = self._within.get(price)
@@ -237,7 +234,6 @@ class Explorer(Timed):
         schedule = schedule_of(point.plan, within.table.starts)
         if schedule is None:
             return
-        ends = None if seconds is None else clock.now() + seconds
         most, spending = price * Goal(self.objective, budget).most, self.known.base / price
         try:
             found = within.run(

@@ -68,13 +68,14 @@ class Sweep:
         moves = explorer.limits.work or MOVES * len(explorer.instance.jobs)
         ends = explorer.deadline(EXCHANGE_SHARE if explorer.goes_exact else 1.0)
         for k, budget in enumerate(sorted(budgets, key=known.gap, reverse=True)):
-            left = None if ends is None else (ends - clock.now()) / (len(budgets) - k)
+            half = None if ends is None else (ends - clock.now()) / (len(budgets) - k) / 2
             price = known.price(budget)
-            dearer = [point for point in known.points if not known.keeps_to(budget, point)]
-            for point in (min(dearer, key=lambda point: point.spent, default=None), known.best(budget)):
-                if explorer.is_over() or price is None or point is None or explorer.is_proven(budget):
+            for find in (known.next_dearer, known.best):
+                point = find(budget)
+                if explorer.is_over() or price is None or explorer.is_proven(budget):
                     break
-                explorer.search_within(point, budget, price, moves, None if left is None else left / 2)
+                if point is not None:
+                    explorer.search_within(point, budget, price, moves, None if half is None else clock.now() + half)
 
     def _fill(self, budgets: Sequence[float]) -> None:
         """The whole model for the budgets of which least is proven, in equal parts of the time that is left."""

@@ -84,6 +84,11 @@ class Tradeoff:
         kept = [point for point in self.points if self.keeps_to(budget, point)]
         return min(kept, key=lambda point: (self.value(point), point.spent), default=None)
 
+    def next_dearer(self, budget: float) -> Point | None:
+        """The plan known that exceeds a budget by the least."""
+        exceeding = (point for point in self.points if not self.keeps_to(budget, point))
+        return min(exceeding, key=lambda point: point.spent, default=None)
+
     def bound(self, budget: float | None) -> float | None:
         """What no plan that keeps to a budget is below; None where nothing is known."""
         bounds = [

@@ -68,8 +68,9 @@ class Improve:
             occupancy.suppose_nothing()
             heat = warmth * (end_warmth / warmth) ** (k / moves) * self.best.cost
             allowed = current - heat * math.log(max(draw.random(), 1e-300)) if heat > 0 else current
-            if whole and value(occupancy, self.spending) < allowed:
-                current = value(occupancy, self.spending)
+            reached = value(occupancy, self.spending) if whole else math.inf
+            if reached < allowed:
+                current = reached
                 if current < self.least - 1e-9 * abs(self.least):
                     self.best, self.least = occupancy.snapshot(), current
             else:

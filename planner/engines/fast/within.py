@@ -20,10 +20,10 @@ from planner.engines.fast.improve import Improve, value
 from planner.engines.fast.mend import Mend
 from planner.engines.fast.occupancy import Occupancy
 from planner.engines.fast.operators import Exchange, operators_of
+from planner.engines.fast.prover import CLIMB
 from planner.engines.fast.table import Table
 from planner.engines.schedule import Schedule
 
-CLIMB = 60
 WARMTHS, COLDEST = (0.01, 0.03, 0.003), 1e-5
 EXCHANGES = 2.0
 """How often they are tried: twice as often as each of the usual moves."""

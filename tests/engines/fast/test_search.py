@@ -183,8 +183,8 @@ def test_an_exchange_takes_what_runs_for_what_does_not_within_what_is_allowed() 
     """What is put back one by one never exceeds it; without room for anything else nothing is exchanged."""
     stage = Stage("busy", 20, 10, 1.1)
     occupancy, draw, operator = stage.occupancy, random.Random(2), Exchange(stage.guide)
-    if not (occupancy.row < 0).any():
-        assert operator.choose(occupancy, draw) == []
+    assert (occupancy.row >= 0).all()
+    assert operator.choose(occupancy, draw) == []
     runs = np.flatnonzero(occupancy.row >= 0).tolist()
     occupancy.drop(runs[::2])
     occupancy.allow(occupancy.spent * 1.1)
