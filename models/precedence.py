@@ -38,6 +38,12 @@ def descendants(graph: networkx.DiGraph, j: int) -> set[int]:
     return set(networkx.descendants(graph, j))
 
 
+def shortest(starts: Starts, j: int) -> int:
+    """Slots that a job takes at least; 0 for one that cannot run. However it changes, an elastic job is no faster than
+    in its fastest mode."""
+    return min((row.mode.duration for row in starts.runs_of_job(j)), default=0)
+
+
 def earliest_starts(starts: Starts) -> list[int]:
     """For each job a slot before which it starts in no plan: its first start, and after the chain before it."""
     import networkx
@@ -47,9 +53,14 @@ def earliest_starts(starts: Starts) -> list[int]:
     completion = list(earliest)
     for j in networkx.topological_sort(graph):
         ready = max((completion[i] for i in graph.predecessors(j)), default=0)
-        rows = [starts.rows[r] for r in starts.rows_of_job[j]]
+        rows = starts.runs_of_job(j)
         earliest[j] = max(ready, min((int(row.slots[0]) for row in rows), default=starts.num_slots))
-        completion[j] = min((max(ready, int(row.slots[0])) + row.duration for row in rows), default=starts.num_slots)
+        if j in starts.elastic:
+            completion[j] = earliest[j] + shortest(starts, j)
+        else:
+            completion[j] = min(
+                (max(ready, int(row.slots[0])) + row.duration for row in rows), default=starts.num_slots
+            )
     return earliest
 
 
@@ -63,12 +74,9 @@ def latest_completions(starts: Starts) -> list[int]:
     graph = precedence_graph(starts.instance)
     latest = [starts.num_slots] * len(starts.instance.jobs)
     for j in reversed(list(networkx.topological_sort(graph))):
-        rows = [starts.rows[r] for r in starts.rows_of_job[j]]
-        own = max((int(row.slots[-1]) + row.duration for row in rows), default=0)
+        own = max((int(row.slots[-1]) + row.duration for row in starts.runs_of_job(j)), default=0)
         after = [
-            latest[k] - min((starts.rows[r].duration for r in starts.rows_of_job[k]), default=0)
-            for k in graph.successors(j)
-            if starts.instance.jobs[k].reject_cost is None
+            latest[k] - shortest(starts, k) for k in graph.successors(j) if starts.instance.jobs[k].reject_cost is None
         ]
         latest[j] = min([own, *after])
     return latest

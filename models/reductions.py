@@ -13,7 +13,7 @@ import numpy as np
 
 from models.domain.modes import nodes_taken
 from models.precedence import earliest_starts, latest_completions
-from models.starts import Row, Starts
+from models.starts import WORK_DONE, Row, Starts
 
 
 def reduce_starts(starts: Starts, cutoff: float | None = None) -> Starts:
@@ -51,16 +51,13 @@ def without_dominated_modes(starts: Starts) -> Starts:
     it completes no later, so deadlines, successors, tardiness and value are no worse; its energy, transfer and
     interruption cost no more; and the same node-on intervals serve. So some optimal plan never uses b. Of equal
     rows the first is kept. The argument needs that a can start wherever b can, so a row b with a start that a
-    lacks is kept.
+    lacks is kept. It holds for the pieces of an elastic job as it does for rows: a does no less work in every slot.
     """
-    kept: list[Row] = []
-    for indices in starts.rows_of_job:
-        groups: dict[tuple[int, int], list[Row]] = defaultdict(list)
-        for r in indices:
-            groups[starts.rows[r].pool, starts.rows[r].level].append(starts.rows[r])
-        useless = {id(row) for rows in groups.values() if len(rows) > 1 for row in _dominated(rows)}
-        kept += [starts.rows[r] for r in indices if id(starts.rows[r]) not in useless]
-    return starts.with_rows(kept)
+    groups: dict[tuple[int, bool, int, int], list[Row]] = defaultdict(list)
+    for row in starts.rows:
+        groups[row.job, row.is_piece, row.pool, row.level].append(row)
+    useless = {id(row) for rows in groups.values() if len(rows) > 1 for row in _dominated(rows)}
+    return starts.with_rows([row for row in starts.rows if id(row) not in useless])
 
 
 def _dominated(rows: list[Row]) -> list[Row]:
@@ -100,7 +97,8 @@ def _uses(row: Row) -> tuple[float, ...]:
 
 
 def within_cutoff(starts: Starts, cutoff: float) -> Starts:
-    """No start whose plans all cost more than a plan that is known: the latest useful finish of a weighted job.
+    """No start whose plans all cost more than a plan that is known: the latest useful finish of a weighted job. Pieces
+    stay.
 
     A pool's node cost is at least the sum over its runs of the slot prices times the fraction of a node that the run
     takes (n >= used slices / slices of a node). With it every job has a least cost of its own, and a plan with start s
@@ -108,33 +106,34 @@ def within_cutoff(starts: Starts, cutoff: float) -> Starts:
     plan that is better, nor in the known plan itself.
     """
     least_of_start = [row.costs + node_share(starts, row) for row in starts.rows]
-    least = []
-    for j, job in enumerate(starts.instance.jobs):
-        values = [float(least_of_start[r].min()) for r in starts.rows_of_job[j]]
-        if job.reject_cost is not None:
-            values.append(job.reject_cost)
-        if not values:
-            return starts
-        least.append(min(values))
+    least = [_least(starts, j, least_of_start) for j in range(len(starts.instance.jobs))]
+    if math.inf in least:
+        return starts
     total = float(np.sum(least))
     slack = 1e-6 * abs(cutoff)
     rows = [
-        row.only(total - least[row.job] + cost <= cutoff + slack)
+        row if row.is_piece else row.only(total - least[row.job] + cost <= cutoff + slack)
         for row, cost in zip(starts.rows, least_of_start, strict=True)
     ]
     return starts.with_rows(rows)
 
 
+def _least(starts: Starts, j: int, costs: list[np.ndarray]) -> float:
+    """What a job costs at least, from the least costs of the starts of all rows; infinite where it cannot run. The work
+    of an elastic one, all done where it is cheapest."""
+    if j in starts.elastic:
+        values = [WORK_DONE * float(costs[r].min()) / starts.rows[r].progress for r in starts.pieces_of_job[j]]
+    else:
+        values = [float(costs[r].min()) for r in starts.rows_of_job[j]]
+    reject = starts.instance.jobs[j].reject_cost
+    return min([*values, math.inf if reject is None else reject])
+
+
 def least_cost(starts: Starts) -> float:
     """A lower bound on the cost of every plan: the sum of what each job costs at least (see `within_cutoff`)."""
-    total = 0.0
-    for j, job in enumerate(starts.instance.jobs):
-        rows = [starts.rows[r] for r in starts.rows_of_job[j]]
-        values = [float((row.costs + node_share(starts, row)).min()) for row in rows]
-        if job.reject_cost is not None:
-            values.append(job.reject_cost)
-        total += min(values, default=0.0)
-    return total
+    costs = [row.costs + node_share(starts, row) for row in starts.rows]
+    least = (_least(starts, j, costs) for j in range(len(starts.instance.jobs)))
+    return math.fsum(value for value in least if math.isfinite(value))
 
 
 def node_share(starts: Starts, row: Row) -> np.ndarray:

@@ -4,6 +4,9 @@ and the search all read.
 A **row** is a job in a mode at a cache level; a **start** is a row and a slot. A row's costs are those that the start
 alone decides (energy, tardiness, lost value, transfer of what it reads, restart, interruption); what is shared
 between jobs (nodes, bandwidth, cache) is priced by whoever plans.
+
+An elastic job has **pieces** besides: rows whose starts are single slots, of which its runs are made. What it costs to
+complete at an edge, and to change, is not in them. Its other rows are runs of one segment, as those of any job.
 """
 
 from __future__ import annotations
@@ -15,10 +18,13 @@ from functools import cached_property
 import numpy as np
 
 from models import grid, utilities
+from models.domain.entities import Job
 from models.domain.instance import Instance
 from models.domain.modes import Mode, modes_of
 from models.storage.reading import is_served, link_rate
 
+WORK_DONE = 1 - 1e-9
+"""Part of its work after which an elastic job counts as complete."""
 START_TERMS = ("energy", "tardiness", "lost_value", "transfer", "restart", "interruption")
 
 
@@ -85,10 +91,14 @@ class Row:
     slots: np.ndarray
     """Start slots, ascending, shape (n,)."""
     prices: StartPrices = field(repr=False)
+    is_piece: bool = False
+    """Whether its starts are single slots of an elastic job's run."""
 
     @cached_property
     def terms(self) -> dict[str, np.ndarray]:
         """Cost of each start by term, each of shape (n,)."""
+        if self.is_piece:
+            return self.piece_terms
         ends, count = self.slots + self.mode.duration, len(self.slots)
         energy = self.prices.energy_sums[self.pool]
         tardiness, lost = self.prices.tardiness(self.job, ends), self.prices.lost_value(self.job, ends)
@@ -104,6 +114,31 @@ class Row:
         }
 
     @cached_property
+    def piece_terms(self) -> dict[str, np.ndarray]:
+        """The same of a piece: what running in each slot costs by itself."""
+        return self._stretch_terms(self.slots, 1)
+
+    def stretch_terms(self, slot: int, length: int) -> dict[str, float]:
+        """What running in so many slots from one on costs by itself, by term; of a piece."""
+        return {name: float(values[0]) for name, values in self._stretch_terms(np.array([slot]), length).items()}
+
+    def _stretch_terms(self, slots: np.ndarray, length: int) -> dict[str, np.ndarray]:
+        count, energy = len(slots), self.prices.energy_sums[self.pool]
+        zeros = np.broadcast_to(0.0, count)
+        return dict.fromkeys(START_TERMS, zeros) | {
+            "energy": self.mode.busy_gpus * (energy[slots + length] - energy[slots]),
+            "transfer": np.broadcast_to(self.transfer * self.progress * length, count),
+            "interruption": np.broadcast_to(
+                self.prices.interruption(self.job, self.mode) * length / self.mode.duration, count
+            ),
+        }
+
+    @property
+    def progress(self) -> float:
+        """Part of the job's work that a slot does."""
+        return self.prices.instance.slot / self.mode.duration_s
+
+    @cached_property
     def costs(self) -> np.ndarray:
         """Cost of each start, shape (n,)."""
         total = np.zeros(len(self.slots))
@@ -113,7 +148,10 @@ class Row:
 
     @property
     def fixed_cost(self) -> float:
-        """The part of the cost that is the same for every start."""
+        """The part of the cost that is the same for every start; of a piece, for every slot."""
+        if self.is_piece:
+            interruption = self.prices.interruption(self.job, self.mode) / self.mode.duration
+            return self.transfer * self.progress + interruption
         return self.transfer + self.prices.restart(self.job, self.kept) + self.prices.interruption(self.job, self.mode)
 
     @property
@@ -123,8 +161,8 @@ class Row:
 
     @property
     def duration(self) -> int:
-        """Slots that it occupies."""
-        return self.mode.duration
+        """Slots that a start occupies."""
+        return 1 if self.is_piece else self.mode.duration
 
     def only(self, keep: np.ndarray) -> Row:
         """The row with only some of its starts; `keep` is a mask of shape (n,)."""
@@ -138,6 +176,11 @@ class Starts:
     instance: Instance
     num_slots: int
     rows: tuple[Row, ...]
+    """Pieces after all others."""
+
+    def runs_of_job(self, j: int) -> list[Row]:
+        """All that a job may run in: the pieces of an elastic one, the rows of any other."""
+        return [self.rows[r] for r in self.pieces_of_job[j] or self.rows_of_job[j]]
 
     @cached_property
     def prices(self) -> StartPrices:
@@ -146,11 +189,25 @@ class Starts:
 
     @cached_property
     def rows_of_job(self) -> tuple[tuple[int, ...], ...]:
-        """Indices of the rows of each job."""
+        """Indices of the rows of each job, pieces left out."""
+        return self._rows_by_job(are_pieces=False)
+
+    @cached_property
+    def pieces_of_job(self) -> tuple[tuple[int, ...], ...]:
+        """Indices of the pieces of each job; none of one that is not elastic."""
+        return self._rows_by_job(are_pieces=True)
+
+    def _rows_by_job(self, *, are_pieces: bool) -> tuple[tuple[int, ...], ...]:
         rows: list[list[int]] = [[] for _ in self.instance.jobs]
         for index, row in enumerate(self.rows):
-            rows[row.job].append(index)
+            if row.is_piece == are_pieces:
+                rows[row.job].append(index)
         return tuple(tuple(indices) for indices in rows)
+
+    @cached_property
+    def elastic(self) -> frozenset[int]:
+        """Jobs that may change while they run."""
+        return frozenset(j for j, pieces in enumerate(self.pieces_of_job) if pieces)
 
     @cached_property
     def node_price_sums(self) -> tuple[np.ndarray, ...]:
@@ -166,7 +223,7 @@ class Starts:
     def identity(self, r: int) -> tuple[object, ...]:
         """What tells a row from all others of the instance, whatever rows are left out."""
         row = self.rows[r]
-        return (row.job, row.mode, row.level, row.kept)
+        return (row.job, row.mode, row.level, row.kept, row.is_piece)
 
     def with_rows(self, rows: Iterator[Row] | list[Row]) -> Starts:
         """The same instance with other rows; rows without starts are left out."""
@@ -181,10 +238,39 @@ def all_starts(instance: Instance, num_slots: int, *, ignore_deadlines: bool = F
     """
     maker = _RowMaker(instance, num_slots, ignore_deadlines)
     rows: list[Row] = []
+    pieces: list[Row] = []
     for j, job in enumerate(instance.jobs):
         for mode in modes_of(instance, job):
             rows += maker.rows_of_mode(j, mode)
-    return Starts(instance, num_slots, ()).with_rows(rows)
+            if is_elastic(job):
+                pieces += maker.rows_of_mode(j, mode, are_pieces=True)
+    return Starts(instance, num_slots, ()).with_rows(rows + pieces)
+
+
+def is_elastic(job: Job) -> bool:
+    """Whether a job may change while it runs; one that runs already and may not be moved is kept as it is."""
+    if job.elastic is None or job.elastic.changes == 0:
+        return False
+    return job.running is None or job.running.movable
+
+
+def completion_edges(starts: Starts, j: int) -> list[int]:
+    """Slot edges at which an elastic job may complete: it runs in the slot before, and up to there all of its work
+    could be done with every node to itself and no change counted."""
+    most = np.zeros(starts.num_slots)
+    for r in starts.pieces_of_job[j]:
+        row = starts.rows[r]
+        most[row.slots] = np.maximum(most[row.slots], row.progress)
+    edges = 1 + np.flatnonzero((most > 0) & (np.cumsum(most) >= WORK_DONE * (1 - 1e-12)))
+    return [int(t) for t in edges]
+
+
+def has_impossible_job(starts: Starts) -> bool:
+    """Whether a job that must run cannot, by itself; no model is built then."""
+    return any(
+        job.reject_cost is None and not (completion_edges(starts, j) if j in starts.elastic else starts.rows_of_job[j])
+        for j, job in enumerate(starts.instance.jobs)
+    )
 
 
 class _UsableNodes:
@@ -199,6 +285,11 @@ class _UsableNodes:
     def are_free(self, nodes: list[int], duration: int) -> bool:
         """Whether these nodes can be used from the start for so many slots."""
         return all(self._sums[self._kind[node], duration] == duration for node in nodes)
+
+    def first_lost(self, nodes: list[int]) -> int:
+        """The first slot in which not all of these nodes can be used."""
+        lost = [np.flatnonzero(np.diff(self._sums[self._kind[node]]) == 0) for node in nodes]
+        return min((int(slots[0]) for slots in lost if len(slots)), default=self._sums.shape[1] - 1)
 
     def starts(self, slots: np.ndarray, duration: int, num_nodes: int) -> np.ndarray:
         """Those of some slots from which enough nodes can be used for so long."""
@@ -220,34 +311,39 @@ class _RowMaker:
         self._all_slots = np.arange(num_slots)
         self._sites = [instance.site_index[pool.site] for pool in instance.pools]
 
-    def rows_of_mode(self, j: int, mode: Mode) -> Iterator[Row]:
+    def rows_of_mode(self, j: int, mode: Mode, *, are_pieces: bool = False) -> Iterator[Row]:
         """A row for each cache level, of a kept run and of any other."""
         instance, job, pool = self.instance, self.instance.jobs[j], self.instance.pools[mode.pool]
-        first = grid.release_slot(instance, job.release)
-        last = self.num_slots - mode.duration
+        first, duration = grid.release_slot(instance, job.release), 1 if are_pieces else mode.duration
+        last = self.num_slots - duration
         if job.deadline is not None and not self.ignore_deadlines:
-            last = min(last, grid.deadline_slot(instance, job.deadline) - mode.duration)
+            last = min(last, grid.deadline_slot(instance, job.deadline) - duration)
         running = job.running
         is_current = running is not None and (running.mode, running.pool, 1.0) == (mode.name, pool.id, mode.speed)
         own = [place.node for place in running.places] if running is not None and is_current else []
-        if own and last >= 0 and self.nodes[mode.pool].are_free(own, mode.duration):
-            yield from self._rows_by_level(j, mode, np.zeros(1, dtype=int), kept=True)
-        if running is not None and not running.movable:
+        if own and last >= 0 and self.nodes[mode.pool].are_free(own, duration):
+            stays = min(self.nodes[mode.pool].first_lost(own), last + 1, mode.duration) if are_pieces else 1
+            slots = np.arange(stays)
+            yield from self._rows_by_level(j, mode, slots, kept=True, is_piece=are_pieces)
+        if running is not None and (not running.movable or (job.elastic is not None and job.elastic.changes == 0)):
             return
         if pool.market == "spot" and not job.spot:
             return  # it may stay in a spot pool that it runs in, but not start again there
         if last < first:
             return
-        slots = self.nodes[mode.pool].starts(self._all_slots[first : last + 1], mode.duration, mode.num_nodes)
+        slots = self.nodes[mode.pool].starts(self._all_slots[first : last + 1], duration, mode.num_nodes)
         if len(slots):
-            yield from self._rows_by_level(j, mode, slots, kept=False)
+            yield from self._rows_by_level(j, mode, slots, kept=False, is_piece=are_pieces)
 
-    def _rows_by_level(self, j: int, mode: Mode, slots: np.ndarray, *, kept: bool) -> Iterator[Row]:
+    def _rows_by_level(self, j: int, mode: Mode, slots: np.ndarray, *, kept: bool, is_piece: bool) -> Iterator[Row]:
         """One row for each cache level that the dataset may have at the site, and that is of use to the reader."""
         instance, job = self.instance, self.instance.jobs[j]
         s = self._sites[mode.pool]
         dataset, link, link_price, levels = -1, None, 0.0, 1
         speed = instance.sites[s].storage.cache_speed
+        # A segment reads for the whole of its slots.
+        is_segment = job.elastic is not None and not is_piece
+        volume_gb = mode.read_rate_mb_s * mode.duration * instance.slot / 1000.0 if is_segment else mode.volume_gb
         if mode.read_rate_mb_s > 0 and job.dataset is not None:
             dataset = instance.dataset_index[job.dataset]
             record, site = instance.datasets[dataset], instance.sites[s]
@@ -269,7 +365,8 @@ class _RowMaker:
                 dataset=dataset,
                 link=link,
                 kept=kept,
-                transfer=link_price * mode.volume_gb * (1 - cached),
+                transfer=link_price * volume_gb * (1 - cached),
                 slots=slots,
                 prices=self.prices,
+                is_piece=is_piece,
             )

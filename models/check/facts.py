@@ -13,82 +13,13 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 
 from models.check.report import QUANTITY_RELATIVE, SLOT_ROUNDING, Violation, as_float, label, show, violation
+from models.check.uses import Course, Use, Way, way_of
 from models.domain.entities import Dataset, Job, Link, Pool, Site, Throughput
 from models.domain.instance import Instance
 from models.domain.plan import NodeOn, Plan, Run, Segment
 
 # Slots are counted in floats where they meet times; beyond this a float no longer tells one from the next.
 MOST_SLOTS = 2**53
-
-
-@dataclass(frozen=True)
-class Way:
-    """An entry of a job's table, or one made from its samples and a throughput of its model."""
-
-    name: str
-    pool: str | None
-    gpu: str | None
-    gpus: int | None
-    share: float
-    duration_s: float
-    rate_mb_s: float
-    memory_gb: float
-    cpu_cores: int
-    ram_gb: float
-
-    def is_offered_in(self, pool: Pool) -> bool:
-        """Whether it names the pool or its GPU type."""
-        return self.pool == pool.id if self.pool is not None else self.gpu == pool.gpu
-
-
-@dataclass(frozen=True)
-class Use:
-    """A run of one segment, with what its mode takes by the instance."""
-
-    where: str
-    run: Run
-    segment: Segment
-    job: Job
-    pool: Pool
-    site: Site
-    way: Way
-    speed: float
-    is_kept: bool
-    start: int
-    end: int
-    """Start and duration: completion is at this slot's edge."""
-    num_nodes: int
-    gpus_per_node: int
-    """GPUs it holds on each of its nodes."""
-    slices: int
-    """Slices it takes of each of them."""
-    busy_gpus: float
-    home: str | None
-    """Site its data is at home; None: it reads nothing."""
-    volume_gb: float
-    cached: float
-    """Fraction it reads from the cache; what is not in the cache, or asks too much of it, counts as read over the
-    link."""
-    is_too_fast: bool
-    """Whether it reads at least as fast as the cache serves a reader."""
-    held: tuple[tuple[int, int], ...]
-    """(node, GPU) that it names and that exist."""
-
-    @property
-    def rate_mb_s(self) -> float:
-        """What it reads in all."""
-        return 0.0 if self.home is None else self.way.rate_mb_s * self.speed
-
-    @property
-    def link_rate_mb_s(self) -> float:
-        """What it reads over the site's link: r (1 - f), in the part 1 - f r / M of its time that the cache leaves."""
-        most, missing = self.site.storage.cache_speed, self.rate_mb_s * (1.0 - self.cached)
-        return missing if most is None or not self.cached else missing / (1.0 - self.cached * self.rate_mb_s / most)
-
-    @property
-    def nodes(self) -> list[int]:
-        """Nodes that it names and that exist."""
-        return sorted({node for node, _ in self.held})
 
 
 @dataclass(frozen=True)
@@ -121,6 +52,8 @@ class Facts:
     """(pool, node) of every running job."""
     num_slots: int = 0
     uses: list[Use] = field(default_factory=list)
+    courses: list[Course] = field(default_factory=list)
+    """Runs all of whose segments are among the uses."""
     on: list[On] = field(default_factory=list)
     cached: dict[tuple[str, str], float] = field(default_factory=dict)
     bought: dict[str, float] = field(default_factory=dict)
@@ -201,65 +134,39 @@ def instant_s(facts: Facts, text: str) -> float | None:
         return None
 
 
-def way_of(facts: Facts, job: Job, name: str) -> Way | None:
-    """The first entry of a job of a name; a name is the entry's id, or made such as 2xA100, 0.25xT4, 3xpoolname."""
-    for entry in job.modes:
-        if name == (entry.id or _made_name(entry.gpus, entry.share, entry.pool or entry.gpu or "")):
-            return Way(
-                name=name,
-                pool=entry.pool, gpu=entry.gpu, gpus=entry.gpus, share=entry.share or 0.0,
-                duration_s=entry.duration * (entry.slowdown if entry.gpus is None else 1.0),
-                rate_mb_s=entry.read_rate,
-                memory_gb=entry.memory or job.memory or 0.0,
-                cpu_cores=entry.cpu_cores or job.cpu_cores or 0,
-                ram_gb=entry.ram or job.ram or 0.0,
-            )  # fmt: skip
-    for row in facts.speeds.get(job.model, ()) if job.model is not None else ():
-        if name == _made_name(row.gpus, row.share, row.gpu):
-            return Way(
-                name=name,
-                pool=None, gpu=row.gpu, gpus=row.gpus, share=row.share or 0.0,
-                duration_s=(job.samples or 0.0) / row.samples_per_s,
-                rate_mb_s=row.samples_per_s * (job.sample_size or 0.0) * 1000.0,
-                memory_gb=row.memory or job.memory or 0.0,
-                cpu_cores=job.cpu_cores or 0,
-                ram_gb=job.ram or 0.0,
-            )  # fmt: skip
-    return None
-
-
-def _made_name(gpus: int | None, share: float | None, what: str) -> str:
-    return f"{gpus}x{what}" if gpus is not None else f"{share:g}x{what}"
-
-
 def _read_runs(facts: Facts) -> Iterator[Violation]:
     for index, run in enumerate(facts.plan.runs):
-        found = _read_run(facts, index, run)
-        if isinstance(found, Use):
-            facts.uses.append(found)
-        else:
-            yield found
+        job = facts.jobs.get(run.job)
+        if job is None:
+            yield violation("unknown-job", f"runs[{index}]", f"the instance has no job {label(run.job)}")
+            continue
+        where, count = f"job {job.id}", len(run.segments)
+        if count == 0 or (count > 1 and job.elastic is None):
+            needed = "exactly 1" if job.elastic is None else "at least 1"
+            message = f"its run has {count} segments where there must be {needed}"
+            yield violation("segments", where, message, count - 1)
+            continue
+        found = [_read_segment(facts, run, job, k) for k in range(count)]
+        uses = tuple(use for use in found if isinstance(use, Use))
+        facts.uses += uses
+        if len(uses) == count:
+            facts.courses.append(Course(where, run, job, uses))
+        yield from (fault for fault in found if isinstance(fault, Violation))
 
 
-def _read_run(facts: Facts, index: int, run: Run) -> Use | Violation:
-    """The run with what its mode takes, or the first thing that makes it unreadable."""
-    job = facts.jobs.get(run.job)
-    if job is None:
-        return violation("unknown-job", f"runs[{index}]", f"the instance has no job {label(run.job)}")
-    where = f"job {job.id}"
-    if len(run.segments) != 1:
-        message = f"its run has {len(run.segments)} segments where there must be exactly 1"
-        return violation("segments", where, message, len(run.segments) - 1)
-    segment = run.segments[0]
+def _read_segment(facts: Facts, run: Run, job: Job, index: int) -> Use | Violation:
+    """A segment with what its mode takes, or the first thing that makes it unreadable."""
+    segment = run.segments[index]
+    where = f"job {job.id}" + (f", segment {index + 1}" if len(run.segments) > 1 else "")
     pool = facts.pools.get(segment.pool)
     if pool is None:
         return violation("unknown-pool", where, f"the instance has no pool {label(segment.pool)}")
-    way = way_of(facts, job, segment.mode)
+    way = way_of(job, segment.mode, facts.speeds.get(job.model or "", ()))
     if way is None:
         return violation("unknown-mode", where, f"it has no mode {label(segment.mode)}")
     if not way.is_offered_in(pool):
         return violation("mode-elsewhere", where, f"mode {way.name} is not offered in pool {pool.id}")
-    is_kept = _is_left_as_it_is(job, segment)
+    is_kept = index == 0 and _is_left_as_it_is(job, segment)
     speeds = (*job.speed_levels, *((1.0,) if is_kept else ()))
     speed = next((level for level in speeds if abs(level - segment.speed) <= QUANTITY_RELATIVE), None)
     if speed is None:
@@ -268,7 +175,10 @@ def _read_run(facts: Facts, index: int, run: Run) -> Use | Violation:
     if not 0 <= segment.start_slot <= facts.num_slots:
         message = f"starts at slot {show(segment.start_slot)} of the {facts.num_slots} slots of the plan"
         return violation("slot-range", where, message, segment.start_slot)
-    return _use(facts, where, run, job, pool, way, speed, is_kept)
+    if job.elastic is not None and segment.end_slot <= segment.start_slot:
+        message = f"ends at slot {show(segment.end_slot)}, no later than it starts, at {show(segment.start_slot)}"
+        return violation("slot-range", where, message, segment.end_slot - segment.start_slot)
+    return _use(facts, where, run, job, index, pool, way, speed, is_kept)
 
 
 def _is_left_as_it_is(job: Job, segment: Segment) -> bool:
@@ -286,9 +196,11 @@ def _is_left_as_it_is(job: Job, segment: Segment) -> bool:
     )
 
 
-def _use(facts: Facts, where: str, run: Run, job: Job, pool: Pool, way: Way, speed: float, is_kept: bool) -> Use:
+def _use(
+    facts: Facts, where: str, run: Run, job: Job, index: int, pool: Pool, way: Way, speed: float, is_kept: bool
+) -> Use:
     """What a mode takes: models/README.md, Modes."""
-    segment = run.segments[0]
+    segment = run.segments[index]
     if way.gpus is None:
         num_nodes, gpus_per_node = 1, 1
         slices = math.ceil(way.share * pool.slices_per_gpu - SLOT_ROUNDING)
@@ -297,7 +209,13 @@ def _use(facts: Facts, where: str, run: Run, job: Job, pool: Pool, way: Way, spe
         num_nodes = -(-way.gpus // pool.gpus_per_node)
         gpus_per_node = way.gpus if num_nodes == 1 else pool.gpus_per_node
         slices, busy_gpus = pool.slices_per_gpu, float(way.gpus)
-    duration_s = way.duration_s / speed
+    duration_s, slot_s = way.duration_s / speed, facts.instance.slot
+    if job.elastic is None:
+        length, reading_s = max(1, facts.slots_up(duration_s)), duration_s
+    else:
+        # A segment of an elastic job is as long as it says, and reads for the whole of its slots.
+        length = min(segment.end_slot - segment.start_slot, MOST_SLOTS)
+        reading_s = length * slot_s
     reads = job.dataset is not None and way.rate_mb_s > 0
     in_cache = facts.cached.get((pool.site, job.dataset or ""), 0.0)
     serves = facts.sites[pool.site].storage.cache_speed
@@ -309,12 +227,13 @@ def _use(facts: Facts, where: str, run: Run, job: Job, pool: Pool, way: Way, spe
         if place.node < pool.nodes and gpu < pool.gpus_per_node
     }
     return Use(
-        where, run, segment, job, pool, facts.sites[pool.site], way, speed, is_kept,
+        where, index, len(run.segments), segment, job, pool, facts.sites[pool.site], way, speed, is_kept,
         start=segment.start_slot,
-        end=segment.start_slot + max(1, facts.slots_up(duration_s)),
+        end=segment.start_slot + length,
+        work=length * slot_s / duration_s,
         num_nodes=num_nodes, gpus_per_node=gpus_per_node, slices=slices, busy_gpus=busy_gpus,
         home=facts.datasets[job.dataset].home if job.dataset is not None and reads else None,
-        volume_gb=way.rate_mb_s * speed * duration_s / 1000.0 if reads else 0.0,
+        volume_gb=way.rate_mb_s * speed * reading_s / 1000.0 if reads else 0.0,
         cached=in_cache if abs(segment.cached - in_cache) <= QUANTITY_RELATIVE and not too_fast else 0.0,
         is_too_fast=too_fast,
         held=tuple(sorted(held)),

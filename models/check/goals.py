@@ -38,7 +38,7 @@ def the_welfare_is_as_claimed(facts: Facts) -> Iterator[Violation]:
         if plan.welfare is not None or plan.welfare_bound is not None:
             yield violation("welfare-claim", "plan", "claims a welfare where the objective is the cost", plan.welfare)
         return
-    true, bound = total(earned(facts, use) for use in facts.uses), plan.welfare_bound
+    true, bound = total(earned(facts, course) for course in facts.courses), plan.welfare_bound
     if plan.welfare is None or money_differs(plan.welfare, true):
         yield violation("welfare-claim", "plan", f"claims a welfare of {plan.welfare} where it is {true:.10g}", true)
     if bound is not None and is_above(true, bound, MONEY_RELATIVE):

@@ -1,22 +1,25 @@
-"""Rules on the plan as a whole and on each job's run: what it is of, when it runs, in which mode."""
+"""Rules on the plan as a whole and on each job's run: what it is of, when it runs, in which modes."""
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator
 
-from models.check.facts import Facts, Use, instant_s, last_slot, stated_slots
+from models.check.facts import Facts, instant_s, last_slot, stated_slots
 from models.check.report import (
     INSTANT_S,
     QUANTITY_RELATIVE,
     SLOT_ROUNDING,
     TARDINESS_H,
+    WORK_ROUNDING,
     Violation,
     is_above,
     label,
     show,
     violation,
 )
+from models.check.uses import Course
 from models.domain.instance import content_hash
 
 
@@ -93,9 +96,9 @@ def modes_are_usable(facts: Facts) -> Iterator[Violation]:
 
 
 def runs_last_as_long_as_their_mode(facts: Facts) -> Iterator[Violation]:
-    """A mode occupies max(1, ceil(duration / slot)) slots."""
+    """A mode occupies max(1, ceil(duration / slot)) slots, where the job is not elastic."""
     for use in facts.uses:
-        if use.segment.end_slot != use.end:
+        if use.job.elastic is None and use.segment.end_slot != use.end:
             message = (
                 f"ends at slot {show(use.segment.end_slot)}, but mode {use.way.name} at speed {use.speed:g} "
                 f"takes {use.end - use.start} slots from slot {use.start}, to slot {use.end}"
@@ -103,18 +106,46 @@ def runs_last_as_long_as_their_mode(facts: Facts) -> Iterator[Violation]:
             yield violation("duration", use.where, message, use.segment.end_slot - use.end)
 
 
+def segments_follow_each_other(facts: Facts) -> Iterator[Violation]:
+    """A segment of an elastic job starts no earlier than the one before it ends."""
+    for course in facts.courses:
+        for before, use in itertools.pairwise(course.uses):
+            if (early := before.end - use.start) > 0:
+                message = f"starts {early} slots before the segment before it ends"
+                yield violation("segment-order", use.where, message, early)
+
+
+def all_work_is_done(facts: Facts) -> Iterator[Violation]:
+    """sum over the segments of an elastic job of n * slot / D >= 1."""
+    for course in facts.courses:
+        missing = 1.0 - course.work
+        if course.job.elastic is not None and not missing <= WORK_ROUNDING:
+            message = f"completes with the part {missing:.6g} of its work undone"
+            yield violation("work-undone", course.where, message, missing)
+
+
+def jobs_change_no_more_often_than_they_may(facts: Facts) -> Iterator[Violation]:
+    """Segments after the first, and the first of a running job that is not kept, are no more than `changes`."""
+    for course in facts.courses:
+        most = None if course.job.elastic is None else course.job.elastic.changes
+        if most is not None and course.num_changes > most:
+            message = f"changes {course.num_changes} times where it may {most} times"
+            yield violation("too-many-changes", course.where, message, course.num_changes - most)
+
+
 def runs_lie_between_release_and_deadline(facts: Facts) -> Iterator[Violation]:
-    """t * slot >= release; (t + d) * slot <= deadline; t + d <= T."""
+    """First slot * slot >= release; completion * slot <= deadline; no segment ends after T."""
     slot = facts.instance.slot
-    for use in facts.uses:
-        job = use.job
-        early = job.release / slot - use.start
+    for course in facts.courses:
+        job = course.job
+        early = job.release / slot - course.start
         if early > SLOT_ROUNDING:
             message = f"starts {early * facts.slot_h:.6g} h before its release"
-            yield violation("release", use.where, message, early * facts.slot_h)
-        if job.deadline is not None and (late := use.end - job.deadline / slot) > SLOT_ROUNDING:
+            yield violation("release", course.where, message, early * facts.slot_h)
+        if job.deadline is not None and (late := course.end - job.deadline / slot) > SLOT_ROUNDING:
             message = f"completes {late * facts.slot_h:.6g} h after its deadline"
-            yield violation("deadline", use.where, message, late * facts.slot_h)
+            yield violation("deadline", course.where, message, late * facts.slot_h)
+    for use in facts.uses:
         if use.end > facts.num_slots:
             message = f"ends at slot {use.end}, beyond the {facts.num_slots} slots of the plan"
             yield violation("beyond-horizon", use.where, message, use.end - facts.num_slots)
@@ -125,7 +156,8 @@ def instants_agree_with_slots(facts: Facts) -> Iterator[Violation]:
     for use in facts.uses:
         yield from _instant(facts, use.where, "starts", use.segment.start, use.segment.start_slot)
         yield from _instant(facts, use.where, "ends", use.segment.end, use.segment.end_slot)
-        yield from _instant(facts, use.where, "completes", use.run.completion, use.end)
+    for course in facts.courses:
+        yield from _instant(facts, course.where, "completes", course.run.completion, course.end)
     for on in facts.on:
         yield from _instant(facts, on.where, "starts", on.claim.start, on.claim.start_slot)
         yield from _instant(facts, on.where, "ends", on.claim.end, on.claim.end_slot)
@@ -143,40 +175,44 @@ def _instant(facts: Facts, where: str, verb: str, text: str, slot: int) -> Itera
 
 def tardiness_is_as_claimed(facts: Facts) -> Iterator[Violation]:
     """tardiness_h = max(0, completion - due) in hours, 0 without a due date."""
-    for use in facts.uses:
-        true = tardiness_h(facts, use)
-        if not abs(use.run.tardiness_h - true) <= TARDINESS_H + QUANTITY_RELATIVE * true:
-            message = f"claims a tardiness of {use.run.tardiness_h:.6g} h where it has {true:.6g} h"
-            yield violation("tardiness-claim", use.where, message, use.run.tardiness_h - true)
+    for course in facts.courses:
+        claimed, true = course.run.tardiness_h, tardiness_h(facts, course)
+        if not abs(claimed - true) <= TARDINESS_H + QUANTITY_RELATIVE * true:
+            message = f"claims a tardiness of {claimed:.6g} h where it has {true:.6g} h"
+            yield violation("tardiness-claim", course.where, message, claimed - true)
 
 
-def tardiness_h(facts: Facts, use: Use) -> float:
+def tardiness_h(facts: Facts, course: Course) -> float:
     """Hours by which a run completes after its due date; 0 where it does not, or has none."""
-    return 0.0 if use.job.due is None else max(0.0, facts.seconds(use.end) - use.job.due) / 3600.0
+    due = course.job.due
+    return 0.0 if due is None else max(0.0, facts.seconds(course.end) - due) / 3600.0
 
 
 def predecessors_complete_first(facts: Facts) -> Iterator[Violation]:
     """A job starts no earlier than each job in `after` completes, and cannot run if one of those does not."""
     completion: dict[str, int] = {}
-    for use in facts.uses:
-        completion[use.job.id] = max(use.end, completion.get(use.job.id, 0))
+    for course in facts.courses:
+        completion[course.job.id] = max(course.end, completion.get(course.job.id, 0))
     named = {run.job for run in facts.plan.runs}
-    for use in facts.uses:
-        for before in use.job.after:
+    for course in facts.courses:
+        for before in course.job.after:
             if before not in named:
                 message = f"runs, but job {before}, which must be complete before, does not"
-                yield violation("predecessor-not-run", use.where, message)
-            elif (early := completion.get(before, 0) - use.start) > 0:
+                yield violation("predecessor-not-run", course.where, message)
+            elif (early := completion.get(before, 0) - course.start) > 0:
                 message = f"starts {early} slots before job {before} completes"
-                yield violation("predecessor", use.where, message, early)
+                yield violation("predecessor", course.where, message, early)
 
 
 def running_jobs_stay_where_they_must(facts: Facts) -> Iterator[Violation]:
     """A running job that is not movable keeps its mode and places from slot 0 on; `kept` says the truth."""
+    for course in facts.courses:
+        running, first = course.job.running, course.uses[0]
+        if running is not None and not running.movable and not (first.is_kept and first.is_last):
+            stays = "from slot 0 until it completes" if first.is_kept else "from slot 0"
+            message = f"runs already and is not movable, but is not left as it is {stays}"
+            yield violation("running-moved", course.where, message)
     for use in facts.uses:
-        if use.job.running is not None and not use.job.running.movable and not use.is_kept:
-            message = "runs already and is not movable, but is not left as it is from slot 0"
-            yield violation("running-moved", use.where, message)
         if use.segment.kept != use.is_kept:
             claim, true = ("kept", "is not") if use.segment.kept else ("not kept", "is")
             message = f"is claimed to be {claim}, but {true} a running job that is left as it is"

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from models.check.facts import Facts, On, Use
+from models.check.facts import Facts, On
 from models.check.jobs import tardiness_h
 from models.check.report import (
     GAP_ABSOLUTE,
@@ -20,6 +20,7 @@ from models.check.report import (
     total,
     violation,
 )
+from models.check.uses import Course
 from models.domain.entities import LinearUtility, SigmoidUtility, Site, StepUtility, Utility
 from models.domain.plan import COST_TERMS
 from models.domain.prices import EnergyTariff, HourlyTariff, Price
@@ -90,7 +91,7 @@ def rental(facts: Facts) -> Iterator[float]:
 
 
 def energy(facts: Facts) -> Iterator[float]:
-    """Per run and slot: busy GPUs * gpu_power * energy price of the site in that slot * slot hours."""
+    """Per segment and slot: busy GPUs * gpu_power * energy price of the site in that slot * slot hours."""
     for use in facts.uses:
         power_kw = use.busy_gpus * use.pool.gpu_power
         yield power_kw * price_hours(facts, use.site.energy_price, use.start, use.end)
@@ -140,7 +141,7 @@ def cache(facts: Facts) -> Iterator[float]:
 
 
 def transfer(facts: Facts) -> Iterator[float]:
-    """Link price * (size * fraction for each dataset cached; volume * (1 - f) for each run that reads)."""
+    """Link price * (size * fraction for each dataset cached; volume * (1 - f) for each segment that reads)."""
     for (site, dataset), fraction in facts.cached.items():
         link = facts.links.get((facts.datasets[dataset].home, site))
         if link is not None:
@@ -153,25 +154,26 @@ def transfer(facts: Facts) -> Iterator[float]:
 
 def tardiness(facts: Facts) -> Iterator[float]:
     """weight * hours of completion after due, if positive."""
-    return (use.job.weight * tardiness_h(facts, use) for use in facts.uses)
+    return (course.job.weight * tardiness_h(facts, course) for course in facts.courses)
 
 
 def lost_value(facts: Facts) -> Iterator[float]:
     """Value of the first step less that of the first whose `by` is no earlier than the completion, or 0; or the worth
     of the utility less what it is at the completion."""
-    for use in facts.uses:
-        if use.job.utility is not None:
-            yield use.job.utility.worth - earned(facts, use)
-        elif use.job.value:
-            yield use.job.value[0].value - earned(facts, use)
+    for course in facts.courses:
+        job = course.job
+        if job.utility is not None:
+            yield job.utility.worth - earned(facts, course)
+        elif job.value:
+            yield job.value[0].value - earned(facts, course)
 
 
-def earned(facts: Facts, use: Use) -> float:
+def earned(facts: Facts, course: Course) -> float:
     """What a job is worth at its completion; 0 for one without value and utility."""
-    slot = facts.instance.slot
-    if use.job.utility is not None:
-        return use.job.utility.worth * utility_part(use.job.utility, use.job.release, use.end, slot)
-    return next((step.value for step in use.job.value if use.end <= step.by / slot + SLOT_ROUNDING), 0.0)
+    slot, job = facts.instance.slot, course.job
+    if job.utility is not None:
+        return job.utility.worth * utility_part(job.utility, job.release, course.end, slot)
+    return next((step.value for step in job.value if course.end <= step.by / slot + SLOT_ROUNDING), 0.0)
 
 
 def utility_part(utility: Utility, release: float, end: int, slot: float) -> float:
@@ -195,8 +197,8 @@ def rejection(facts: Facts) -> Iterator[float]:
 
 
 def restart(facts: Facts) -> Iterator[float]:
-    """restart_cost of each running job that is moved."""
-    return (use.job.restart_cost for use in facts.uses if use.job.running is not None and not use.is_kept)
+    """restart_cost of each running job that is moved, and of each change of an elastic job."""
+    return (course.job.restart_cost * course.num_changes for course in facts.courses)
 
 
 def interruption(facts: Facts) -> Iterator[float]:

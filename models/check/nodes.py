@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from models.check.facts import Facts, On, Use
+from models.check.facts import Facts, On
 from models.check.report import Violation, is_above, show, violation
+from models.check.uses import Use
 from models.domain.entities import Pool, Unavailable
 
 Claim = tuple[int, int, float]
@@ -108,7 +109,7 @@ def peak(claims: Iterable[Claim]) -> tuple[float, int]:
 
 
 def nodes_are_on_when_used(facts: Facts) -> Iterator[Violation]:
-    """In every slot of a run each of its nodes is on and has booted."""
+    """In every slot of a segment each of its nodes is on and has booted."""
     on, ready = _spans(facts.on, has_booted=False), _spans(facts.on, has_booted=True)
     for use in facts.uses:
         for node in use.nodes:

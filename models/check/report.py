@@ -13,6 +13,8 @@ MONEY_ABSOLUTE = 1e-6
 BANDWIDTH_RELATIVE = 1e-6
 # Durations, releases and windows that miss a slot edge by less than this are on it (models/README.md, Time).
 SLOT_ROUNDING = 1e-9
+# Parts of the work of an elastic job that are whole but for rounding (models/README.md, Elastic jobs).
+WORK_ROUNDING = 1e-9
 # Sums of GB, fractions and speed levels: decimal fractions that binary numbers hold only nearly.
 QUANTITY_RELATIVE = 1e-9
 # Instants are written to the microsecond.

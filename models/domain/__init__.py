@@ -2,6 +2,7 @@
 
 from models.domain.entities import (
     Dataset,
+    Elastic,
     FairnessUtility,
     Job,
     LinearUtility,
@@ -44,6 +45,7 @@ __all__ = [
     "Bandwidth",
     "CachedDataset",
     "Dataset",
+    "Elastic",
     "FairnessUtility",
     "Head",
     "Instance",

@@ -254,6 +254,12 @@ class Running(Entity):
     movable: bool = describe("true: it may be stopped and run otherwise, at its restart cost", False)
 
 
+class Elastic(Entity):
+    """How a job may change while it runs: at slot edges it may go on in another mode or elsewhere, or pause."""
+
+    changes: Count | None = describe("most changes, a pause and what follows it counted as one; none: any number", None)
+
+
 class Job(Entity):
     """A training job."""
 
@@ -276,6 +282,12 @@ class Job(Entity):
     after: tuple[Id, ...] = describe("jobs that must be complete before it starts", ())
     reject_cost: Money | None = describe("what not running it costs; none: it must run", None)
     restart_cost: Money = describe("what stopping and starting it again costs", 0.0)
+    elastic: Elastic | None = describe(
+        "it may change its mode, move or pause at slot edges, each time at its restart cost; none: it runs in one mode "
+        "without a break",
+        None,
+        exclude_if=is_not_given,
+    )
     spot: bool = describe("may run in spot pools", False)
     value: tuple[ValueStep, ...] = describe("what it is worth, by time of completion; after the last step nothing", ())
     utility: Utility | None = describe(

@@ -21,7 +21,7 @@ COST_TERMS: dict[str, str] = {
     "tardiness": "weighted tardiness",
     "lost_value": "value lost by later completion",
     "rejection": "jobs not run",
-    "restart": "running jobs stopped and started again",
+    "restart": "jobs stopped and started again, or changed while they run",
     "interruption": "expected restarts on spot nodes",
 }
 

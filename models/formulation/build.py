@@ -6,13 +6,14 @@ import gc
 
 import pyomo.environ as pyo
 
-from models.formulation import capacity, levels, objective, placement, precedence, rental, scheduling, storage
+from models.formulation import capacity, elastic, levels, objective, placement, precedence, rental, scheduling, storage
 from models.formulation.context import Context, Form
 from models.goal import LOWEST_COST, Goal
 from models.starts import Starts
 
 VARIABLES = (
     scheduling.declare_starts,
+    elastic.declare_completions,
     levels.declare_levels,
     capacity.declare_nodes,
     rental.declare_blocks,
@@ -21,6 +22,15 @@ VARIABLES = (
 )
 CONSTRAINTS = (
     scheduling.each_job_starts_once,
+    elastic.an_elastic_job_completes_once,
+    elastic.one_piece_runs_before_completion,
+    elastic.a_job_runs_in_its_last_slot,
+    elastic.all_work_is_done,
+    elastic.whole_slots_do_the_work,
+    elastic.changes_begin_segments,
+    elastic.changes_are_limited,
+    elastic.who_runs_begins,
+    elastic.a_kept_run_goes_on_from_the_start,
     levels.levels_follow_starts_and_ends,
     capacity.runs_fit_on_usable_nodes,
     capacity.a_node_has_room_for_one_large_run,
@@ -31,6 +41,7 @@ CONSTRAINTS = (
     storage.readers_share_the_bandwidth,
     storage.readers_share_the_network,
     storage.cached_readers_need_the_cache,
+    elastic.cached_pieces_need_the_cache,
     storage.a_dataset_has_one_level,
     storage.cached_datasets_fit,
     storage.bandwidth_is_bought_by_pieces,
@@ -40,6 +51,7 @@ CONSTRAINTS = (
     placement.runs_fit_on_their_node,
     placement.a_run_takes_its_gpus,
     placement.runs_fit_on_their_gpu,
+    placement.a_segment_stays_on_its_nodes,
     placement.nodes_add_up,
     placement.a_node_is_paid_while_on,
     placement.a_node_boots_when_switched_on,

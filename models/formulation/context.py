@@ -15,7 +15,7 @@ from models import grid
 from models.domain.entities import Pool
 from models.domain.modes import Mode
 from models.goal import LOWEST_COST, Goal
-from models.starts import Starts
+from models.starts import Starts, completion_edges
 
 Form = Literal["auto", "sums", "levels"]
 
@@ -114,7 +114,11 @@ class Context:
             )
             for pool in self.instance.pools
         ]
-        self.slots_of_row = [row.slots.tolist() for row in self.rows]
+        self.used_rows = [r for r, row in enumerate(self.rows) if row.is_piece or row.job not in starts.elastic]
+        """Rows that the model is made of: of an elastic job the pieces, of any other its runs."""
+        self.slots_of_row: list[list[int]] = [[] for _ in self.rows]
+        for r in self.used_rows:
+            self.slots_of_row[r] = self.rows[r].slots.tolist()
 
     @cached_property
     def start_list(self) -> list[Start]:
@@ -125,9 +129,23 @@ class Context:
     def rows_of_pool(self) -> list[list[int]]:
         """Rows of each pool."""
         rows: list[list[int]] = [[] for _ in self.pools]
-        for r, row in enumerate(self.rows):
-            rows[row.pool].append(r)
+        for r in self.used_rows:
+            rows[self.rows[r].pool].append(r)
         return rows
+
+    def rows_of_job(self, j: int) -> tuple[int, ...]:
+        """What a job runs in."""
+        return self.starts.pieces_of_job[j] or self.starts.rows_of_job[j]
+
+    @cached_property
+    def elastic(self) -> list[int]:
+        """Jobs that may change while they run."""
+        return [j for j in self.jobs if j in self.starts.elastic]
+
+    @cached_property
+    def completions(self) -> dict[int, list[int]]:
+        """For each elastic job the slot edges at which it may complete."""
+        return {j: completion_edges(self.starts, j) for j in self.elastic}
 
     def running(self, rows: list[int]) -> dict[int, list[Start]]:
         """For each slot the starts of some rows that run in it."""
@@ -149,7 +167,8 @@ class Context:
                 found[resource.name, p] = {r: value for r, value in use.items() if value}
             if large := self._large_runs(p):
                 found["large", p] = large
-        for r, row in enumerate(self.rows):
+        for r in self.used_rows:
+            row = self.rows[r]
             if row.link_rate > 0:
                 found.setdefault(("reading", row.site), {})[r] = row.link_rate
                 if row.link is not None and self._is_limited(row.link):

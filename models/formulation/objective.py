@@ -19,7 +19,10 @@ def lowest_total_cost(model: pyo.ConcreteModel, context: Context) -> None:
     r"""minimise the sum of the cost terms:
     node_hours of owned and rental of cloud pools = sum over p, t: price[p,t] n[p,t],
     or for p in BLOCK block_price[p,t] v[p,t];
-    energy, tardiness, lost_value, transfer of what is read, restart, interruption = sum over (r,t): cost[r,t] x[r,t];
+    energy, tardiness, lost_value, transfer of what is read, restart, interruption = sum over (r,t): cost[r,t] x[r,t],
+    and of elastic jobs tardiness, lost_value = sum over (j,t): cost_at[j,t] complete[j,t],
+    restart = sum over j: restart_cost[j] (sum over (r,t) of j: begin[r,t] - sum over t: complete[j,t]),
+    of one that runs already without the last sum;
     rejection = sum over j: reject_cost[j] z[j];
     bandwidth = sum over s, i: hours[s] (alpha[s,i] w[s,i] + beta[s,i] b[s,i]);
     cache = sum over d, s, l: hours[s] cache_price[s] size[d] l / L k[d,s,l];
@@ -28,6 +31,8 @@ def lowest_total_cost(model: pyo.ConcreteModel, context: Context) -> None:
     Where the goal is welfare, only tardiness, lost_value and rejection, of an instance `models.goal.at_price`.
     """
     terms: dict[str, Any] = {name: _of_starts(model, context, name) for name in START_TERMS}
+    for name, (coefficients, variables) in _of_completions(model, context).items():
+        terms[name] = linear([*terms[name].linear_coefs, *coefficients], [*terms[name].linear_vars, *variables])
     terms |= _of_nodes(model, context)
     jobs = context.instance.jobs
     terms["rejection"] = linear([jobs[j].reject_cost for j in model.OPTIONAL], [model.z[j] for j in model.OPTIONAL])
@@ -57,14 +62,38 @@ def _sum(terms: Iterable[Any]) -> Any:
 
 
 def _of_starts(model: pyo.ConcreteModel, context: Context, term: str) -> Any:
-    costs = [row.terms[term].tolist() for row in context.rows]
+    costs = {r: context.rows[r].terms[term].tolist() for r in context.used_rows}
     pairs = [
         (cost, model.x[r, t])
-        for r, slots in enumerate(context.slots_of_row)
-        for cost, t in zip(costs[r], slots, strict=True)
+        for r in context.used_rows
+        for cost, t in zip(costs[r], context.slots_of_row[r], strict=True)
         if cost
     ]
     return linear([c for c, _ in pairs], [x for _, x in pairs])
+
+
+def _of_completions(model: pyo.ConcreteModel, context: Context) -> dict[str, tuple[list[float], list[Any]]]:
+    """What elastic jobs cost by when they complete and how often they change."""
+    found: dict[str, tuple[list[float], list[Any]]] = {
+        name: ([], []) for name in ("tardiness", "lost_value", "restart")
+    }
+    prices = context.starts.prices
+    for j in context.elastic:
+        edges = context.completions[j]
+        complete = [model.complete[j, t] for t in edges]
+        for name, costs in (("tardiness", prices.tardiness(j)), ("lost_value", prices.lost_value(j))):
+            if costs is not None:
+                found[name][0].extend(costs[edges].tolist())
+                found[name][1].extend(complete)
+        restart = context.instance.jobs[j].restart_cost
+        if restart and context.instance.jobs[j].running is None:
+            found["restart"][0].extend([-restart] * len(complete))
+            found["restart"][1].extend(complete)
+    for r, t in model.CHANGE:
+        if restart := context.instance.jobs[context.rows[r].job].restart_cost:
+            found["restart"][0].append(restart)
+            found["restart"][1].append(model.begin[r, t])
+    return found
 
 
 def _of_nodes(model: pyo.ConcreteModel, context: Context) -> dict[str, Any]:

@@ -73,7 +73,7 @@ def _nodes_of_row(context: Context, r: int) -> Iterator[tuple[int, int]]:
     if row.kept:
         running = context.instance.jobs[row.job].running
         assert running is not None
-        yield from ((0, place.node) for place in running.places)
+        yield from ((t, place.node) for t in context.slots_of_row[r] for place in running.places)
         return
     sums = np.concatenate([np.zeros((grid.pool.nodes, 1), dtype=int), np.cumsum(grid.usable, axis=1)], axis=1)
     for t in context.slots_of_row[r]:
@@ -172,6 +172,23 @@ def runs_fit_on_their_gpu(model: pyo.ConcreteModel, context: Context) -> None:
 
 def _slices_on_gpu(row: Row, slices_per_gpu: int) -> int:
     return row.mode.slices if row.mode.is_small else slices_per_gpu
+
+
+def a_segment_stays_on_its_nodes(model: pyo.ConcreteModel, context: Context) -> None:
+    r"""y[r,t,i] - y[r,t-1,i] <= begin[r,t] for all (r,t,i) in PLACE with (r,t) in CHANGE;
+    and g[r,t,i,q] - g[r,t-1,i,q] <= begin[r,t] for all (r,t,i,q) in GPU with (r,t) in CHANGE
+
+    An elastic job that goes on elsewhere in the mode that it is in begins a segment there. Where changes neither cost
+    nor are limited it may.
+    """
+    rules = {}
+    for places, taken in ((model.PLACE, model.y), (model.GPU, model.g)):
+        for r, t, *place in places:
+            if (r, t) in model.CHANGE:
+                before = [taken[(r, t - 1, *place)]] if (r, t - 1, *place) in places else []
+                variables = [taken[(r, t, *place)], model.begin[r, t], *before]
+                rules[(r, t, *place, "node")[:4]] = linear([1.0, -1.0] + [-1.0] * len(before), variables) <= 0
+    declare(model, "a_segment_stays_on_its_nodes", rules)
 
 
 def nodes_add_up(model: pyo.ConcreteModel, context: Context) -> None:

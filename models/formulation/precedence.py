@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyomo.environ as pyo
 
 from models.formulation.context import Context, declare, linear
@@ -15,18 +17,35 @@ def predecessors_complete_first(model: pyo.ConcreteModel, context: Context) -> N
     start times, and holds for rejected predecessors too: nothing of them is ever complete.
     """
     instance, rules = context.instance, {}
-    of_job = context.starts.rows_of_job
     for j in context.jobs:
-        job = instance.jobs[j]
-        later = [(t, r) for r in of_job[j] for t in context.slots_of_row[r]]
-        for name in job.after:
+        begun = _begun_by_slot(model, context, j)
+        for name in instance.jobs[j].after:
             i = instance.job_index[name]
             if i not in context.jobs:
                 continue
-            done = [(t + context.rows[r].duration, r, t) for r in of_job[i] for t in context.slots_of_row[r]]
-            for t in sorted({t for t, _ in later}):
-                begun = [model.x[r, s] for s, r in later if s <= t]
-                complete = [model.x[r, s] for end, r, s in done if end <= t]
-                coefficients = [1.0] * len(begun) + [-1.0] * len(complete)
-                rules[i, j, t] = linear(coefficients, begun + complete) <= 0
+            ends = _completions(model, context, i)
+            for t, xs in begun.items():
+                complete = [variable for end, variable in ends if end <= t]
+                coefficients = [1.0] * len(xs) + [-1.0] * len(complete)
+                rules[i, j, t] = linear(coefficients, xs + complete) <= 0
     declare(model, "predecessors_complete_first", rules)
+
+
+def _begun_by_slot(model: pyo.ConcreteModel, context: Context, j: int) -> dict[int, list[Any]]:
+    """For each slot in which a job may start the variables whose sum is at most 1 and says that it has begun by then;
+    of an elastic job that it runs in the slot."""
+    starts = [(t, r) for r in context.rows_of_job(j) for t in context.slots_of_row[r]]
+    is_elastic = j in context.starts.elastic
+    return {
+        t: [model.x[r, s] for s, r in starts if s == t or (s < t and not is_elastic)]
+        for t in sorted({t for t, _ in starts})
+    }
+
+
+def _completions(model: pyo.ConcreteModel, context: Context, i: int) -> list[tuple[int, Any]]:
+    """The edges at which a job may complete, each with the variable that says so."""
+    if i in context.starts.elastic:
+        return [(t, model.complete[i, t]) for t in context.completions[i]]
+    return [
+        (t + context.rows[r].duration, model.x[r, t]) for r in context.rows_of_job(i) for t in context.slots_of_row[r]
+    ]

@@ -15,7 +15,7 @@ def declare_starts(model: pyo.ConcreteModel, context: Context) -> None:
     z[j] in {0,1} for j in OPTIONAL: job j is rejected
 
     A row r is a job in a mode at a cache level: with level 0 it reads over the link, with a higher one that part
-    from the cache.
+    from the cache. The rows of an elastic job are its pieces: it runs in slot t where x[r,t] is 1.
     """
     model.START = pyo.Set(initialize=context.start_list, dimen=2, ordered=True)
     optional = [j for j in context.jobs if context.instance.jobs[j].reject_cost is not None]
@@ -25,12 +25,14 @@ def declare_starts(model: pyo.ConcreteModel, context: Context) -> None:
 
 
 def each_job_starts_once(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""sum over (r,t) of j: x[r,t] + z[j] = 1 for all j (z only where j may be rejected)"""
+    r"""sum over (r,t) of j: x[r,t] + z[j] = 1 for all j that are not elastic (z only where j may be rejected)"""
     variables: dict[int, list[Any]] = defaultdict(list)
     for r, t in context.start_list:
         variables[context.rows[r].job].append(model.x[r, t])
     rules = {}
     for j in context.jobs:
+        if j in context.starts.elastic:
+            continue
         terms = variables[j] + ([model.z[j]] if j in model.OPTIONAL else [])
         rules[j] = linear([1.0] * len(terms), terms) == 1 if terms else pyo.Constraint.Infeasible
     declare(model, "each_job_starts_once", rules)

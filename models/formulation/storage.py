@@ -17,7 +17,7 @@ def declare_storage(model: pyo.ConcreteModel, context: Context) -> None:
     B[s] in [0,U[s]] for s in LINKED: bandwidth bought at site s;
     b[s,i] in [0,U[s]] for (s,i) in PIECE: bandwidth bought under piece i of the tariff of site s;
     w[s,i] in {0,1} for (s,i) in PIECE: piece i is used"""
-    rows = context.rows
+    rows = [context.rows[r] for r in context.used_rows]
     cached = sorted({(row.dataset, row.site, row.level) for row in rows if row.level > 0})
     linked = sorted({row.site for row in rows if row.link_rate > 0})
     most = {s: _most_bandwidth(context, s) for s in linked}
@@ -34,7 +34,8 @@ def declare_storage(model: pyo.ConcreteModel, context: Context) -> None:
 def _most_bandwidth(context: Context, s: int) -> float:
     """The cap, or what all jobs reading at the site at once would take, whichever is less."""
     fastest: dict[int, float] = defaultdict(float)
-    for row in context.rows:
+    for r in context.used_rows:
+        row = context.rows[r]
         if row.site == s:
             fastest[row.job] = max(fastest[row.job], row.link_rate)
     return min(tariff_of(context.instance.sites[s].storage).cap, math.fsum(fastest.values()))
@@ -65,14 +66,16 @@ def readers_share_the_network(model: pyo.ConcreteModel, context: Context) -> Non
 
 
 def cached_readers_need_the_cache(model: pyo.ConcreteModel, context: Context) -> None:
-    r"""sum over (r,t) of j at site s and level l: x[r,t] <= k[d,s,l] for all jobs j with dataset d, (d,s,l) in CACHED
+    r"""sum over (r,t) of j at site s and level l: x[r,t] <= k[d,s,l] for all jobs j with dataset d that are not
+    elastic, (d,s,l) in CACHED
 
     One row a job, tighter than one row for all readers of a dataset.
     """
     readers: dict[tuple[int, int, int], list[Any]] = defaultdict(list)
     dataset = {}
-    for r, row in enumerate(context.rows):
-        if row.level > 0:
+    for r in context.used_rows:
+        row = context.rows[r]
+        if row.level > 0 and not row.is_piece:
             readers[row.job, row.site, row.level] += [model.x[r, t] for t in context.slots_of_row[r]]
             dataset[row.job] = row.dataset
     rules = {

@@ -46,6 +46,10 @@ class Costed:
         return math.fsum(self.costs.values())
 
 
+Part = tuple[int, int]
+"""A job, and the number of a segment of its run."""
+
+
 @dataclass
 class _Item:
     """Something that takes whole GPUs of a node for an interval: a run, or a chain of runs that share a GPU."""
@@ -53,7 +57,7 @@ class _Item:
     begin: int
     end: int
     gpus: int
-    jobs: list[int] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
     fixed: tuple[int, ...] | None = None
 
 
@@ -104,10 +108,11 @@ def _storage(
         site = storage.site
         # Peaks are recounted: sums that were added to and taken from drift in their last digits.
         used = np.zeros(schedule.num_slots)
-        for step in sorted(schedule.chosen.values(), key=lambda step: step.row):
-            row = schedule.starts.rows[step.row]
+        segments = (segment for step in schedule.chosen.values() for segment in step.segments)
+        for segment in sorted(segments, key=lambda segment: (segment.row, segment.slot)):
+            row = schedule.starts.rows[segment.row]
             if row.site == s and row.link_rate > 0:
-                used[step.slot : step.slot + row.duration] += row.link_rate
+                used[segment.slot : schedule.end(segment)] += row.link_rate
         peak = float(used.max(initial=0.0))
         if peak > 0:
             peak = min(peak, storage.cap)
@@ -122,31 +127,33 @@ def _storage(
     return tuple(cached), tuple(bandwidth)
 
 
-def assign_gpus(schedule: Schedule) -> dict[int, tuple[Place, ...]]:
-    """GPU indices for every run. On each node, items in order of their begin take the lowest GPUs that are free; since
-    no more GPUs are asked for at once than there are, they never run out. Kept runs have theirs, and begin first."""
-    places: dict[int, list[Place]] = defaultdict(list)
-    in_pool: dict[int, list[int]] = defaultdict(list)
+def assign_gpus(schedule: Schedule) -> dict[int, tuple[tuple[Place, ...], ...]]:
+    """GPU indices for every segment of every run. On each node, items in order of their begin take the lowest GPUs that
+    are free; since no more GPUs are asked for at once than there are, they never run out. Kept runs have theirs, and
+    begin first."""
+    places: dict[Part, list[Place]] = defaultdict(list)
+    in_pool: dict[int, list[tuple[Part, Step]]] = defaultdict(list)
     for j, step in schedule.chosen.items():
-        in_pool[schedule.starts.rows[step.row].pool].append(j)
+        for k, segment in enumerate(step.segments):
+            in_pool[schedule.starts.rows[segment.row].pool].append(((j, k), segment))
     for p, timeline in enumerate(schedule.pools):
         on_node: dict[int, list[_Item]] = defaultdict(list)
-        shared: dict[tuple[int, int], list[tuple[int, Step]]] = defaultdict(list)
-        for j in in_pool[p]:
-            step = schedule.chosen[j]
-            row = schedule.starts.rows[step.row]
+        shared: dict[tuple[int, int], list[tuple[Part, Step]]] = defaultdict(list)
+        for part, segment in in_pool[p]:
+            row = schedule.starts.rows[segment.row]
             if timeline.shares_gpu(row.mode):
-                shared[step.spot[0], step.spot[1]].append((j, step))
+                shared[segment.spot[0], segment.spot[1]].append((part, segment))
                 continue
             per_node = timeline.gpus_on_node(row.mode)
-            for node in step.spot:
+            for node in segment.spot:
                 fixed = _kept_gpus(schedule, row, node)
-                on_node[node].append(_Item(step.slot, step.slot + row.duration, per_node, [j], fixed))
+                on_node[node].append(_Item(segment.slot, schedule.end(segment), per_node, [part], fixed))
         for (node, _), members in shared.items():
             on_node[node] += _chains(schedule, members)
         for node, items in sorted(on_node.items()):
             _color(items, node, timeline.pool.gpus_per_node, places)
-    return {j: tuple(sorted(found, key=lambda place: place.node)) for j, found in places.items()}
+    sorted_places = {part: tuple(sorted(found, key=lambda place: place.node)) for part, found in places.items()}
+    return {j: tuple(sorted_places[j, k] for k in range(len(step.segments))) for j, step in schedule.chosen.items()}
 
 
 def _kept_gpus(schedule: Schedule, row: Row, node: int) -> tuple[int, ...] | None:
@@ -156,33 +163,33 @@ def _kept_gpus(schedule: Schedule, row: Row, node: int) -> tuple[int, ...] | Non
     return next(place.gpus for place in running.places if place.node == node)
 
 
-def _chains(schedule: Schedule, members: list[tuple[int, Step]]) -> list[_Item]:
+def _chains(schedule: Schedule, members: list[tuple[Part, Step]]) -> list[_Item]:
     """Runs on one shared GPU, joined where they overlap in time: each chain needs one GPU throughout."""
     chains: list[_Item] = []
-    for j, step in sorted(members, key=lambda member: (member[1].slot, member[0])):
-        row = schedule.starts.rows[step.row]
-        fixed = _kept_gpus(schedule, row, step.spot[0])
-        end = step.slot + row.duration
+    for part, step in sorted(members, key=lambda member: (member[1].slot, member[0])):
+        fixed = _kept_gpus(schedule, schedule.starts.rows[step.row], step.spot[0])
+        end = schedule.end(step)
         if chains and step.slot < chains[-1].end:
             chains[-1].end = max(chains[-1].end, end)
-            chains[-1].jobs.append(j)
+            chains[-1].parts.append(part)
             chains[-1].fixed = chains[-1].fixed or fixed
         else:
-            chains.append(_Item(step.slot, end, 1, [j], fixed))
+            chains.append(_Item(step.slot, end, 1, [part], fixed))
     return chains
 
 
-def _color(items: list[_Item], node: int, num_gpus: int, places: dict[int, list[Place]]) -> None:
+def _color(items: list[_Item], node: int, num_gpus: int, places: dict[Part, list[Place]]) -> None:
     free_from = [0] * num_gpus
-    for item in sorted(items, key=lambda item: (item.begin, item.fixed is None, item.jobs)):
+    for item in sorted(items, key=lambda item: (item.begin, item.fixed is None, item.parts)):
         free = [gpu for gpu in range(num_gpus) if free_from[gpu] <= item.begin]
         gpus = item.fixed or tuple(free[: item.gpus])
         if len(gpus) < item.gpus or not set(gpus) <= set(free):
-            raise Defect(f"node {node} has no {item.gpus} GPUs free for job(s) {item.jobs} in slot {item.begin}")
+            jobs = [j for j, _ in item.parts]
+            raise Defect(f"node {node} has no {item.gpus} GPUs free for job(s) {jobs} in slot {item.begin}")
         for gpu in gpus:
             free_from[gpu] = item.end
-        for j in item.jobs:
-            places[j].append(Place(node=node, gpus=tuple(sorted(gpus))))
+        for part in item.parts:
+            places[part].append(Place(node=node, gpus=tuple(sorted(gpus))))
 
 
 def plan_of(
@@ -231,13 +238,24 @@ def plan_of(
     )
 
 
-def _run(schedule: Schedule, j: int, places: tuple[Place, ...], instant: Callable[[int], str]) -> Run:
+def _run(schedule: Schedule, j: int, places: tuple[tuple[Place, ...], ...], instant: Callable[[int], str]) -> Run:
     instance = schedule.instance
-    job, step = instance.jobs[j], schedule.chosen[j]
-    row = schedule.starts.rows[step.row]
-    pool, end = instance.pools[row.pool], step.slot + row.duration
+    job, end = instance.jobs[j], schedule.completion(j)
     late_s = 0.0 if job.due is None else end * instance.slot - job.due
-    segment = Segment(
+    segments = zip(schedule.chosen[j].segments, places, strict=True)
+    tardiness_h = late_s / 3600.0 if late_s > 1e-9 * instance.slot else 0.0
+    return Run(
+        job=job.id,
+        segments=tuple(_segment(schedule, segment, there, instant) for segment, there in segments),
+        completion=instant(end),
+        tardiness_h=tardiness_h,
+    )
+
+
+def _segment(schedule: Schedule, step: Step, places: tuple[Place, ...], instant: Callable[[int], str]) -> Segment:
+    row, end = schedule.starts.rows[step.row], schedule.end(step)
+    pool = schedule.instance.pools[row.pool]
+    return Segment(
         mode=row.mode.name,
         pool=pool.id,
         speed=row.mode.speed,
@@ -250,5 +268,3 @@ def _run(schedule: Schedule, j: int, places: tuple[Place, ...], instant: Callabl
         slices=row.mode.slices if row.mode.is_small else pool.slices_per_gpu,
         kept=row.kept,
     )
-    tardiness_h = late_s / 3600.0 if late_s > 1e-9 * instance.slot else 0.0
-    return Run(job=job.id, segments=(segment,), completion=instant(end), tardiness_h=tardiness_h)

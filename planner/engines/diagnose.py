@@ -6,6 +6,7 @@ bandwidth, or jobs left out. They are alternatives; together they show which job
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -18,9 +19,8 @@ from models.domain import Instance
 from models.errors import Clash, Infeasible, InvalidInput
 from models.formulation import build_model
 from models.formulation.context import Context, linear
-from models.starts import Starts, all_starts
+from models.starts import Starts, all_starts, completion_edges, has_impossible_job
 from planner.engines.base import Limits
-from planner.engines.fallback import has_impossible_job
 from planner.engines.highs import Answer, Compiled
 from planner.horizon import num_slots_of
 
@@ -59,15 +59,15 @@ def _open_horizon(instance: Instance, stated: int) -> int:
 def _alone(instance: Instance, stretched: Starts, stated: int) -> Iterator[Clash]:
     """Jobs that cannot meet their deadline or the horizon even with every node to themselves."""
     for j, job in enumerate(instance.jobs):
-        rows = [stretched.rows[r] for r in stretched.rows_of_job[j]]
         if job.reject_cost is not None:
             continue
-        if not rows:
+        completions = _completions(stretched, j)
+        if not completions:
             yield Clash(
                 f"job {job.id}", "finds no nodes that are available for as long as it runs", (job.id,), way="alone"
             )
             continue
-        done = min(int(row.slots[0]) + row.duration for row in rows)
+        done = min(completions)
         limit = stated if job.deadline is None else min(stated, grid.deadline_slot(instance, job.deadline))
         if done > limit:
             name = "deadline" if limit < stated or job.deadline is not None else "horizon"
@@ -78,6 +78,13 @@ def _alone(instance: Instance, stretched: Starts, stated: int) -> Iterator[Clash
                 (job.id,),
                 way="alone",
             )
+
+
+def _completions(starts: Starts, j: int) -> list[int]:
+    """Edges at which a job may complete with every node to itself; of one that is not elastic the first in each row."""
+    if j in starts.elastic:
+        return completion_edges(starts, j)
+    return [int(starts.rows[r].slots[0]) + starts.rows[r].duration for r in starts.rows_of_job[j]]
 
 
 def _solve(model: pyo.ConcreteModel, objective: Any, limits: Limits) -> Answer:
@@ -99,19 +106,17 @@ def _deadlines(starts: Starts, node_pools: frozenset[int], limits: Limits, state
         stated if job.deadline is None else min(stated, grid.deadline_slot(instance, job.deadline))
         for job in instance.jobs
     ]
-    over = {
-        (r, t): max(0, t + row.duration - limit[row.job])
-        for r, row in enumerate(starts.rows)
-        for t in row.slots.tolist()
-    }
-    late = {key: slots for key, slots in over.items() if slots}
-    answer = _solve(model, linear([float(s) for s in late.values()], [model.x[key] for key in late]), limits)
+    ends = [(starts.rows[r].job, t + starts.rows[r].duration, x) for (r, t), x in model.x.items()]
+    ends = [end for end in ends if end[0] not in starts.elastic]
+    ends += [(j, t, complete) for (j, t), complete in model.complete.items()]
+    late = [(j, t - limit[j], variable) for j, t, variable in ends if t > limit[j]]
+    answer = _solve(model, linear([float(slots) for _, slots, _ in late], [x for _, _, x in late]), limits)
     if answer.values is None:
         return []
     clashes = []
-    for (r, t), slots in late.items():
-        if answer.value(model.x[r, t]) > 0.5:
-            job = instance.jobs[starts.rows[r].job]
+    for j, slots, variable in late:
+        if answer.value(variable) > 0.5:
+            job = instance.jobs[j]
             name = "deadline" if job.deadline is not None else "horizon"
             clashes.append(Clash(f"{name} of job {job.id}", f"{_hours(slots * instance.slot_h)} later", (job.id,)))
     return clashes
@@ -196,13 +201,19 @@ def _jobs(starts: Starts, node_pools: frozenset[int], limits: Limits, stated: in
     model = build_model(
         starts,
         node_pools,
-        frozenset(j for j, job in enumerate(instance.jobs) if starts.rows_of_job[j] or job.reject_cost is not None),
+        frozenset(j for j, job in enumerate(instance.jobs) if starts.runs_of_job(j) or job.reject_cost is not None),
     )
     model.out = pyo.Var(range(len(instance.jobs)), domain=pyo.Binary)
-    del model.each_job_starts_once
+    del model.each_job_starts_once, model.an_elastic_job_completes_once
     model.each_job_starts_once = pyo.ConstraintList()
+    once: dict[int, list[Any]] = defaultdict(list)
+    for (r, _), x in model.x.items():
+        if starts.rows[r].job not in starts.elastic:
+            once[starts.rows[r].job].append(x)
+    for (j, _), complete in model.complete.items():
+        once[j].append(complete)
     for j in range(len(instance.jobs)):
-        xs = [model.x[r, t] for r in starts.rows_of_job[j] for t in starts.rows[r].slots.tolist()]
+        xs = once[j]
         xs += [model.z[j]] if j in model.OPTIONAL else []
         model.each_job_starts_once.add(linear([1.0] * (len(xs) + 1), [*xs, model.out[j]]) == 1)
     answer = _solve(model, sum(model.out.values()), limits)

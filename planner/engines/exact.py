@@ -11,6 +11,8 @@ At every point the best plan on nodes and the best bound are known, so it can be
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from functools import partial
 from typing import Any
 
@@ -21,11 +23,11 @@ from models.formulation.context import Context
 from models.formulation.placement import num_places
 from models.reductions import reduce_starts
 from models.rentals import NodeRules
-from models.starts import Starts
+from models.starts import WORK_DONE, Starts, has_impossible_job
 from models.storage.tariff import tariff_of
-from planner.engines.fallback import has_impossible_job, improve_on_nodes
+from planner.engines.fallback import improve_on_nodes
 from planner.engines.highs import Answer, Compiled
-from planner.engines.placement import Chosen, node_cost, place
+from planner.engines.placement import Chosen, Stretch, node_cost, place
 from planner.engines.policies.listing import by_due_date, insert, sequence
 from planner.engines.rounding import round_starts
 from planner.engines.schedule import Schedule
@@ -144,26 +146,44 @@ def _start_values(model: Any, starts: Starts, schedule: Schedule | None) -> dict
     key = {starts.identity(r): r for r in range(len(starts.rows))}
     values = {id(variable): 0.0 for variable in model.x.values()}
     for step in schedule.chosen.values():
-        r = key.get(schedule.starts.identity(step.row))
-        if r is None or (r, step.slot) not in model.START:
-            return None
-        values[id(model.x[r, step.slot])] = 1.0
+        for segment in step.segments:
+            j, mode, level, kept, _ = schedule.starts.identity(segment.row)
+            is_elastic = j in starts.elastic
+            r = key.get((j, mode, level, kept, is_elastic))
+            slots = range(segment.slot, schedule.end(segment)) if is_elastic else (segment.slot,)
+            if r is None or any((r, t) not in model.START for t in slots):
+                return None
+            values |= {id(model.x[r, t]): 1.0 for t in slots}
     return values
 
 
 def _place_answer(search: Search, starts: Starts, model: Any, answer: Answer) -> set[int]:
     """Place what HiGHS returned; the pools in which that costs more than the model says."""
     chosen: Chosen = {}
+    running: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for r, t in model.START:
         if answer.value(model.x[r, t]) > 0.5:
-            chosen[starts.rows[r].job] = (r, t)
+            if starts.rows[r].is_piece:
+                running[starts.rows[r].job].append((t, r))
+            else:
+                chosen[starts.rows[r].job] = (r, t)
+    changing = {j: _stretches(pieces) for j, pieces in running.items() if _is_done(starts, pieces)}
+    unfinished = tuple(j for j in running if j not in changing)
     said = {p: _node_cost_said(model, starts, answer, p) for p in model.POOL}
     left = 10.0 if search.interrupted else search.left_s()
-    placed = place(starts, chosen, said, time_limit_s=None if left is None else max(1.0, left), seed=search.limits.seed)
+    placed = place(
+        starts,
+        chosen,
+        said,
+        time_limit_s=None if left is None else max(1.0, left),
+        seed=search.limits.seed,
+        changing=changing,
+    )
     schedule = placed.schedule
     costly = {p for p, cost in said.items() if node_cost(schedule.pools[p]) > cost * (1 + 1e-6)}
-    costly |= {starts.rows[chosen[j][0]].pool for j in placed.homeless}
-    whole = _repair(schedule, placed.homeless)
+    for j in placed.homeless:
+        costly |= {starts.rows[r].pool for r, *_ in changing.get(j) or [chosen[j]]}
+    whole = _repair(schedule, (*placed.homeless, *unfinished))
     if whole is not None:
         search.offer(whole, "exact")
         improve_on_nodes(search, whole, "exact")
@@ -171,6 +191,22 @@ def _place_answer(search: Search, starts: Starts, model: Any, answer: Answer) ->
         beyond = _beyond_chords(model, starts, answer) if search.goal.objective == "cost" else 0.0
         search.pool_level_cost = answer.objective + beyond
     return costly
+
+
+def _stretches(pieces: list[tuple[int, int]]) -> tuple[Stretch, ...]:
+    """The segments of a run, from the pieces (slot, row) that it is made of."""
+    found: list[Stretch] = []
+    for t, r in sorted(pieces):
+        if found and found[-1][0] == r and found[-1][1] + found[-1][2] == t:
+            found[-1] = (r, found[-1][1], found[-1][2] + 1)
+        else:
+            found.append((r, t, 1))
+    return tuple(found)
+
+
+def _is_done(starts: Starts, pieces: list[tuple[int, int]]) -> bool:
+    """Whether a run does all of its work, which a solver knows only by its tolerances."""
+    return math.fsum(starts.rows[r].progress for _, r in pieces) >= WORK_DONE
 
 
 def _beyond_chords(model: Any, starts: Starts, answer: Answer) -> float:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import partial
 
 from models.reductions import least_cost, reduce_starts
-from models.starts import Starts
+from models.starts import has_impossible_job
 from planner.engines.policies.listing import best_list_schedule
 from planner.engines.ruin import Ruin
 from planner.engines.schedule import Schedule
@@ -41,9 +41,3 @@ def improve_on_nodes(search: Search, schedule: Schedule, engine: str) -> None:
     schedule = schedule.copy()  # what was offered stays whole if this is interrupted
     Ruin(schedule, search.limits.seed).run(iterations, deadline=deadline)
     search.offer(schedule, engine)
-
-
-def has_impossible_job(starts: Starts) -> bool:
-    """Whether a job that must run has no start at all."""
-    jobs = starts.instance.jobs
-    return any(not rows and jobs[j].reject_cost is None for j, rows in enumerate(starts.rows_of_job))

@@ -8,7 +8,7 @@ the caller to repair.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,12 @@ from planner.engines.timeline import PoolTimeline, Spot
 
 Chosen = dict[int, tuple[int, int]]
 """For each job its row and slot."""
+Stretch = tuple[int, int, int]
+"""Row, slot and slots of a segment."""
+Changing = dict[int, tuple[Stretch, ...]]
+"""For each elastic job its segments, in order of time."""
+Item = tuple[int, int]
+"""A job, and the number of its segment."""
 
 # Beyond this many variables the exact placement of a pool takes longer than it can save.
 EXACT_PLACES = 20_000
@@ -39,84 +45,112 @@ class Placed:
 
 
 def place(
-    starts: Starts, chosen: Chosen, node_costs: dict[int, float], *, time_limit_s: float | None, seed: int
+    starts: Starts,
+    chosen: Chosen,
+    node_costs: dict[int, float],
+    *,
+    time_limit_s: float | None,
+    seed: int,
+    changing: Changing | None = None,
 ) -> Placed:
-    """Nodes for every start. `node_costs` says, by pool, what the pool-level schedule pays for nodes: a placement that
-    costs no more cannot be bettered."""
+    """Nodes for every start, and for every segment of the jobs that change. `node_costs` says, by pool, what the
+    pool-level schedule pays for nodes: a placement that costs no more cannot be bettered."""
     schedule = Schedule(starts)
-    homeless: list[int] = []
-    by_pool: dict[int, list[int]] = defaultdict(list)
-    for j, (r, _) in chosen.items():
-        by_pool[starts.rows[r].pool].append(j)
+    stretches: dict[Item, Stretch] = {(j, 0): (r, slot, starts.rows[r].duration) for j, (r, slot) in chosen.items()}
+    for j, segments in (changing or {}).items():
+        stretches |= {(j, k): segment for k, segment in enumerate(segments)}
+    by_pool: dict[int, list[Item]] = defaultdict(list)
+    for item, (r, _, _) in stretches.items():
+        by_pool[starts.rows[r].pool].append(item)
+    spots: dict[Item, Spot] = {}
     for p in sorted(by_pool):
-        spots = _place_pool(starts, p, {j: chosen[j] for j in by_pool[p]}, node_costs.get(p, 0.0), time_limit_s, seed)
-        for j in sorted(by_pool[p]):
-            r, slot = chosen[j]
-            if j in spots:
-                schedule.put(j, Step(r, slot, spots[j], 0.0))
-            else:
-                homeless.append(j)
+        there = {item: stretches[item] for item in by_pool[p]}
+        spots |= _place_pool(starts, p, there, node_costs.get(p, 0.0), time_limit_s, seed)
+    homeless: list[int] = []
+    numbers: dict[int, list[int]] = defaultdict(list)
+    for j, k in sorted(stretches):
+        numbers[j].append(k)
+    for j, segments_of_job in numbers.items():
+        if any((j, k) not in spots for k in segments_of_job):
+            homeless.append(j)
+            continue
+        steps = [_step(starts, stretches[j, k], spots[j, k]) for k in segments_of_job]
+        schedule.put(j, replace(steps[-1], earlier=tuple(steps[:-1])))
     return Placed(schedule, tuple(homeless))
 
 
+def _step(starts: Starts, stretch: Stretch, spot: Spot) -> Step:
+    r, slot, length = stretch
+    return Step(r, slot, spot, 0.0, length if starts.rows[r].is_piece else None)
+
+
 def _place_pool(
-    starts: Starts, p: int, chosen: Chosen, target: float, time_limit_s: float | None, seed: int
-) -> dict[int, Spot]:
-    best: dict[int, Spot] = {}
-    best_key = (len(chosen) + 1, float("inf"))
-    for order in _orders(starts, chosen):
-        spots, cost = _best_fit(starts, p, chosen, order)
-        key = (len(chosen) - len(spots), cost)
+    starts: Starts, p: int, stretches: dict[Item, Stretch], target: float, time_limit_s: float | None, seed: int
+) -> dict[Item, Spot]:
+    best: dict[Item, Spot] = {}
+    best_key = (len(stretches) + 1, float("inf"))
+    for order in _orders(starts, stretches):
+        spots, cost = _best_fit(starts, p, stretches, order)
+        key = (len(stretches) - len(spots), cost)
         if key < best_key:
             best, best_key = spots, key
         if key <= (0, target * (1 + 1e-7)):
             return best
-    exact = _exactly(starts, p, chosen, time_limit_s, seed)
+    if any(starts.rows[r].is_piece for r, _, _ in stretches.values()):
+        return best
+    exact = _exactly(starts, p, {j: (r, slot) for (j, _), (r, slot, _) in stretches.items()}, time_limit_s, seed)
     if exact is None:
         return best
     timeline = PoolTimeline(starts.instance, p, starts.num_slots)
     for j, spot in exact.items():
-        timeline.take(starts.rows[chosen[j][0]], chosen[j][1], spot)
-    return exact if (0, node_cost(timeline)) < best_key else best
+        timeline.take(starts.rows[stretches[j, 0][0]], stretches[j, 0][1], spot)
+    return {(j, 0): spot for j, spot in exact.items()} if (0, node_cost(timeline)) < best_key else best
 
 
-def _orders(starts: Starts, chosen: Chosen) -> list[list[int]]:
+def _orders(starts: Starts, stretches: dict[Item, Stretch]) -> list[list[Item]]:
     """Kept runs first, then by begin with the widest or the longest first, by size, and by end."""
 
-    def row(j: int) -> Row:
-        return starts.rows[chosen[j][0]]
+    def row(item: Item) -> Row:
+        return starts.rows[stretches[item][0]]
 
-    def width(j: int) -> int:
-        return row(j).mode.num_nodes * row(j).mode.slices
+    def width(item: Item) -> int:
+        return row(item).mode.num_nodes * row(item).mode.slices
 
-    def slot(j: int) -> int:
-        return chosen[j][1]
+    def slot(item: Item) -> int:
+        return stretches[item][1]
+
+    def length(item: Item) -> int:
+        return stretches[item][2]
 
     keys: list[Any] = [
-        lambda j: (not row(j).kept, slot(j), -width(j), -row(j).duration, j),
-        lambda j: (not row(j).kept, slot(j), -row(j).duration, -width(j), j),
-        lambda j: (not row(j).kept, -width(j), slot(j), -row(j).duration, j),
-        lambda j: (not row(j).kept, -width(j) * row(j).duration, slot(j), j),
-        lambda j: (not row(j).kept, -row(j).duration, slot(j), j),
+        lambda i: (not row(i).kept, slot(i), -width(i), -length(i), i),
+        lambda i: (not row(i).kept, slot(i), -length(i), -width(i), i),
+        lambda i: (not row(i).kept, -width(i), slot(i), -length(i), i),
+        lambda i: (not row(i).kept, -width(i) * length(i), slot(i), i),
+        lambda i: (not row(i).kept, -length(i), slot(i), i),
     ]
-    return [sorted(chosen, key=key) for key in keys]
+    return [sorted(stretches, key=key) for key in keys]
 
 
-def _best_fit(starts: Starts, p: int, chosen: Chosen, order: list[int]) -> tuple[dict[int, Spot], float]:
+def _best_fit(
+    starts: Starts, p: int, stretches: dict[Item, Stretch], order: list[Item]
+) -> tuple[dict[Item, Spot], float]:
     schedule = Schedule(starts)
-    spots: dict[int, Spot] = {}
-    for j in order:
-        r, slot = chosen[j]
+    spots: dict[Item, Spot] = {}
+    for item in order:
+        r, slot, length = stretches[item]
         row = starts.rows[r]
-        if row.kept:
-            step = schedule.offer(r, np.zeros(1, dtype=int))
+        if row.is_piece or row.kept:
+            step = (
+                schedule.offer_segment(r, slot, length) if row.is_piece else schedule.offer(r, np.zeros(1, dtype=int))
+            )
             spot = None if step is None else step.spot
         else:
             offer = schedule.pools[p].offer(row.mode, np.array([slot]))
             spot = offer.spot(0) if np.isfinite(offer.cost[0]) else None
         if spot is not None:
-            schedule.pools[p].take(row, slot, spot)
-            spots[j] = spot
+            schedule.pools[p].take(row, slot, spot, length=length)
+            spots[item] = spot
     return spots, node_cost(schedule.pools[p])
 
 

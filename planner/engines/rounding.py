@@ -14,10 +14,12 @@ Weights = dict[tuple[int, int], float]
 
 
 def round_starts(starts: Starts, weights: Weights, *, deadline: float | None = None) -> Schedule | None:
-    """A schedule guided by the LP, improved; None where a job that must run finds no room."""
+    """A schedule guided by the LP, improved; None where a job that must run finds no room. Elastic jobs run in one
+    segment: pieces of the LP say little of which go together."""
     liked: dict[int, list[tuple[float, int, int]]] = defaultdict(list)
     for (r, t), weight in weights.items():
-        liked[starts.rows[r].job].append((-weight, t, r))
+        if not starts.rows[r].is_piece:
+            liked[starts.rows[r].job].append((-weight, t, r))
     for candidates in liked.values():
         candidates.sort()
     order = sequence(starts, lambda _, j: liked[j][0][0] if liked[j] else 0.0)

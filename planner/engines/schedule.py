@@ -8,24 +8,39 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from models import grid
-from models.starts import Row, Starts
+from models.starts import START_TERMS, Row, Starts
 from models.storage.tariff import tariff_of
 from planner.engines.timeline import PoolTimeline, Spot
 
 
 @dataclass(frozen=True)
 class Step:
-    """A start on its nodes, and about what it adds to the cost."""
+    """A start on its nodes, and about what it adds to the cost. Of an elastic job that changes: its last segment, with
+    those before it."""
 
     row: int
     slot: int
     spot: Spot
     cost: float
+    length: int | None = None
+    """Slots of the segment where the row is a piece; None: as long as the row's mode."""
+    earlier: tuple[Step, ...] = ()
+    """Segments before this one, in order of time."""
+
+    @property
+    def segments(self) -> tuple[Step, ...]:
+        """All segments of the run."""
+        return (*self.earlier, self)
+
+    @property
+    def begin(self) -> int:
+        """The slot in which the run begins."""
+        return self.segments[0].slot
 
 
 class SiteStorage:
@@ -84,14 +99,42 @@ class Schedule:
         row = self.starts.rows[step.row]
         known = self._terms.get(row.job)
         if known is None or known[0] is not step:
-            one = row.only(row.slots == step.slot)
-            known = self._terms[row.job] = (step, {name: float(values[0]) for name, values in one.terms.items()})
+            known = self._terms[row.job] = (step, self._terms_of(step))
         return known[1]
+
+    def _terms_of(self, step: Step) -> dict[str, float]:
+        row = self.starts.rows[step.row]
+        if not row.is_piece:
+            one = row.only(row.slots == step.slot)
+            return {name: float(values[0]) for name, values in one.terms.items()}
+        found, prices = dict.fromkeys(START_TERMS, 0.0), self.starts.prices
+        for segment in step.segments:
+            for name, value in self.starts.rows[segment.row].stretch_terms(segment.slot, self.length(segment)).items():
+                found[name] += value
+        end = np.array([self.end(step)])
+        tardiness, lost = prices.tardiness(row.job, end), prices.lost_value(row.job, end)
+        found["tardiness"] = 0.0 if tardiness is None else float(tardiness[0])
+        found["lost_value"] = 0.0 if lost is None else float(lost[0])
+        found["restart"] = self.instance.jobs[row.job].restart_cost * self.changes(step)
+        return found
+
+    def changes(self, step: Step) -> int:
+        """How often a job changes: at each segment after the first, and at that where it ran and is not kept."""
+        first = self.starts.rows[step.segments[0].row]
+        is_moved = self.instance.jobs[first.job].running is not None and not first.kept
+        return len(step.earlier) + is_moved
+
+    def length(self, step: Step) -> int:
+        """Slots of a segment."""
+        return self.starts.rows[step.row].duration if step.length is None else step.length
+
+    def end(self, step: Step) -> int:
+        """The slot edge at which a segment ends."""
+        return step.slot + self.length(step)
 
     def completion(self, j: int) -> int:
         """The slot edge at which a scheduled job completes."""
-        step = self.chosen[j]
-        return step.slot + self.starts.rows[step.row].duration
+        return self.end(self.chosen[j])
 
     def ready(self, j: int) -> int | None:
         """The slot edge at which all predecessors of a job are complete; None where one does not run."""
@@ -143,6 +186,22 @@ class Schedule:
         costs = costs + offer.cost
         k = int(np.argmin(costs))
         return Step(r, int(slots[k]), offer.spot(k), float(costs[k])) if np.isfinite(costs[k]) else None
+
+    def offer_segment(self, r: int, slot: int, length: int) -> Step | None:
+        """The cheapest place for so many slots of a piece; None where there is none, or no room to read."""
+        row, timeline = self.starts.rows[r], self.pools[self.starts.rows[r].pool]
+        mode = replace(row.mode, duration=length)
+        reading = float(self._storage_cost(replace(row, mode=mode, is_piece=False), np.array([slot]))[0])
+        if not math.isfinite(reading):
+            return None
+        cost = reading + math.fsum(row.stretch_terms(slot, length).values())
+        if row.kept:
+            spot = self._kept_spot(row)
+            if slot > 0 or not timeline.has_room(row, spot, length):
+                return None
+            return Step(r, 0, spot, cost + timeline.node_cost(row, spot, length), length)
+        offer = timeline.offer(mode, np.array([slot]))
+        return Step(r, slot, offer.spot(0), cost + float(offer.cost[0]), length) if np.isfinite(offer.cost[0]) else None
 
     def _kept_spot(self, row: Row) -> Spot:
         running = self.instance.jobs[row.job].running
@@ -199,9 +258,13 @@ class Schedule:
         return step
 
     def _account(self, step: Step, sign: int) -> None:
+        for segment in step.segments:
+            self._account_segment(segment, sign)
+
+    def _account_segment(self, step: Step, sign: int) -> None:
         row = self.starts.rows[step.row]
-        window = slice(step.slot, step.slot + row.duration)
-        self.pools[row.pool].take(row, step.slot, step.spot, sign)
+        window = slice(step.slot, self.end(step))
+        self.pools[row.pool].take(row, step.slot, step.spot, sign, self.length(step))
         if row.dataset < 0:
             return
         storage = self.storage[row.site]

@@ -195,15 +195,15 @@ class PoolTimeline:
         rest = np.where(joined, 0, billed)
         return cost + rest * price[slots][None, :]
 
-    def node_cost(self, row: Row, spot: Spot) -> float:
-        """About what a kept run adds to the cost of its nodes."""
+    def node_cost(self, row: Row, spot: Spot, length: int | None = None) -> float:
+        """About what a kept run (or its first segment) adds to the cost of its nodes."""
         nodes = np.array(self.nodes_of(row.mode, spot))
         self._reach(int(nodes.max()))
-        return float(self._node_cost(nodes, np.zeros(1, dtype=int), row.duration).sum())
+        return float(self._node_cost(nodes, np.zeros(1, dtype=int), length or row.duration).sum())
 
-    def has_room(self, row: Row, spot: Spot) -> bool:
+    def has_room(self, row: Row, spot: Spot, length: int | None = None) -> bool:
         """Whether a kept run still finds room on its own place: others may have been put there while it was off."""
-        mode, window = row.mode, slice(0, row.duration)
+        mode, window = row.mode, slice(0, length or row.duration)
         nodes = np.array(self.nodes_of(mode, spot))
         self._reach(int(nodes.max()))
         taken = self.taken(nodes)[:, window]
@@ -225,9 +225,9 @@ class PoolTimeline:
             free &= (self.ram[nodes, window] + mode.ram_gb <= (self.pool.ram or 0.0) * (1 + 1e-12)).all(axis=0)
         return bool(free.all())
 
-    def take(self, row: Row, slot: int, spot: Spot, sign: int = 1) -> None:
-        """Put a run on its nodes, or (sign -1) take it off again."""
-        mode, window = row.mode, slice(slot, slot + row.duration)
+    def take(self, row: Row, slot: int, spot: Spot, sign: int = 1, length: int | None = None) -> None:
+        """Put a run (or a segment of so many slots) on its nodes, or (sign -1) take it off again."""
+        mode, window = row.mode, slice(slot, slot + (length or row.duration))
         nodes = self.nodes_of(mode, spot)
         self._reach(max(nodes))
         if self.shares_gpu(mode):

@@ -137,7 +137,7 @@ def _words(detail: ErrorDetails, record: type[Entity], path: Path) -> tuple[str,
         holder = _holder(detail, record, path[:-1])
         mend = suggest(str(path[-1])[:200], holder.model_fields)
         return (
-            f"is not a field of a {holder.__name__}",
+            f"is not a field of a{'n' if holder.__name__[0] in 'AEIOU' else ''} {holder.__name__}",
             mend if "?" in mend else f"remove it; fields are {_fields(holder)}",
         )
     if kind == "value_error":

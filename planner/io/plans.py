@@ -96,7 +96,7 @@ def write_plan_folder(
 
 
 _ASSIGNMENTS = (
-    *("job", "mode", "pool", "site", "kind", "nodes", "gpus", "start", "end", "speed", "cached"),
+    *("job", "segment", "segments", "mode", "pool", "site", "kind", "nodes", "gpus", "start", "end", "speed", "cached"),
     *("due", "completion", "tardiness_h"),
 )
 _RENTALS = ("pool", "site", "kind", "node", "start", "end", "hours", "billed_hours", "cost")
@@ -104,16 +104,16 @@ _STORAGE = ("site", "kind", "item", "dataset", "fraction", "size_gb", "mb_s")
 
 
 def _assignments(plan: Plan, instance: Instance) -> Iterable[list[Any]]:
-    """A row for each segment of each run."""
+    """A row for each segment of each run, numbered from 1; tardiness, once a job, in that of the last."""
     for run in plan.runs:
         job = instance.jobs[instance.job_index[run.job]]
         due = None if job.due is None else (instance.start + timedelta(seconds=job.due)).isoformat()
-        for segment in run.segments:
+        for k, segment in enumerate(run.segments, 1):
             nodes = ";".join(str(place.node) for place in segment.places)
             # Not 1-3, which a spreadsheet takes for a date.
             gpus = ";".join(" ".join(str(gpu) for gpu in place.gpus) for place in segment.places)
             yield [
-                *(run.job, segment.mode, *_pool(instance, segment.pool), nodes, gpus),
+                *(run.job, k, len(run.segments), segment.mode, *_pool(instance, segment.pool), nodes, gpus),
                 *(
                     segment.start,
                     segment.end,
@@ -121,7 +121,7 @@ def _assignments(plan: Plan, instance: Instance) -> Iterable[list[Any]]:
                     segment.cached,
                     due,
                     run.completion,
-                    run.tardiness_h,
+                    run.tardiness_h if k == len(run.segments) else None,
                 ),
             ]
 

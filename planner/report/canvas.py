@@ -1,12 +1,13 @@
 """Rows of character cells: a time axis, bars and marks, in Unicode or in ASCII, as wide as the terminal.
 
 What a bar means never hangs on colour alone: rented and owned nodes have different fillings, late jobs end
-in "!".
+in "!", and one that has changed begins with "»".
 """
 
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -63,6 +64,10 @@ class Bar:
     detail: str = ""
     is_late: bool = False
     is_burst: bool = False
+    run: str | None = None
+    """The run of several stretches that it is part of; they share a row where they can."""
+    is_change: bool = False
+    """Whether another stretch of the run comes before it."""
 
     @property
     def style(self) -> str:
@@ -172,17 +177,14 @@ def _day(moment: datetime) -> str:
 
 
 def draw_bar(row: Row, axis: Axis, bar: Bar, canvas: Canvas) -> None:
-    """[name━━━] on owned nodes, [name┅┅┅] on rented ones, ! at the end of a late job."""
+    """[name━━━] on owned nodes, [name┅┅┅] on rented ones, »name━━━] after a change, ! at the end of a late job."""
     first, last = axis.span(bar)
     width = last - first
     fill = canvas.pick("┅", "~") if bar.is_burst else canvas.pick("━", "=")
-    close = "!" if bar.is_late else "]"
+    begin, close = canvas.pick("»", ">") if bar.is_change else "[", "!" if bar.is_late else "]"
     if width == 1:
-        row.put(
-            first,
-            "!" if bar.is_late else canvas.pick("╍", "~") if bar.is_burst else canvas.pick("▪", "#"),
-            bar.style,
-        )
+        short = canvas.pick("╍", "~") if bar.is_burst else begin if bar.is_change else canvas.pick("▪", "#")
+        row.put(first, "!" if bar.is_late else short, bar.style)
         return
     room = width - 2
     label = canvas.name(bar.text + bar.detail)
@@ -191,24 +193,41 @@ def draw_bar(row: Row, axis: Axis, bar: Bar, canvas: Canvas) -> None:
     if cell_len(label) > room:
         # A name cut to a letter or two tells nothing and looks like another job.
         label = canvas.crop(bar.text, room) if room >= 4 else ""
-    row.put(first, "[" + label + fill * (room - cell_len(label)) + close, bar.style)
+    row.put(first, begin + label + fill * (room - cell_len(label)) + close, bar.style)
 
 
 def lanes(bars: Sequence[Bar], axis: Axis) -> list[list[Bar]]:
-    """Bars in as few rows as possible so that none covers another as drawn; each in the first row that is free."""
+    """Bars in as few rows as possible so that none covers another as drawn; each in the first row that is free.
+
+    The next stretch of a run takes the row of the one before it, unless that is covered, or the only one left to
+    others.
+    """
     rows: list[list[Bar]] = []
     taken: list[tuple[int, int]] = []  # (column at which it is free again, row), as a heap
     free: list[int] = []
-    for bar in sorted(bars, key=lambda bar: (bar.start, -bar.end, bar.text)):
+    kept_for: dict[str, int] = {}
+    to_come = Counter(bar.run for bar in bars if bar.run is not None)
+    for bar in sorted(bars, key=lambda bar: (bar.start, not bar.is_change, -bar.end, bar.text)):
         first, last = axis.span(bar)
         while taken and taken[0][0] <= first:
-            heapq.heappush(free, heapq.heappop(taken)[1])
-        if free:
+            lane = heapq.heappop(taken)[1]
+            run = rows[lane][-1].run
+            if run is not None and to_come[run] and run not in kept_for:
+                kept_for[run] = lane
+            else:
+                heapq.heappush(free, lane)
+        if bar.run is not None:
+            to_come[bar.run] -= 1
+        if bar.run in kept_for:
+            lane = kept_for.pop(bar.run)
+        elif free:
             lane = heapq.heappop(free)
-            rows[lane].append(bar)
+        elif kept_for:
+            lane = kept_for.pop(min(kept_for, key=lambda run: kept_for[run]))
         else:
             lane = len(rows)
-            rows.append([bar])
+            rows.append([])
+        rows[lane].append(bar)
         heapq.heappush(taken, (last, lane))
     return rows
 

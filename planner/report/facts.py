@@ -87,6 +87,11 @@ class Facts:
             return None
         return tuple(run.job for run in self.plan.runs if self.is_burst(run))
 
+    @cached_property
+    def changed(self) -> tuple[str, ...]:
+        """Jobs that change while they run: their runs have several segments."""
+        return tuple(run.job for run in self.plan.runs if len(run.segments) > 1)
+
     @property
     def num_jobs(self) -> int:
         """Jobs of the instance: those that run and those that are rejected."""

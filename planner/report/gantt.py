@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Literal
 
 from rich.cells import cell_len, set_cell_size
@@ -87,9 +87,13 @@ def _last_node(plan: Plan, pool: str) -> int:
 
 
 def _bar(facts: Facts, run: Run, segment: Segment, text: str, detail: str = "") -> Bar:
-    is_last = segment is run.segments[-1]
-    is_burst = segment.pool in (facts.cloud_pools or ())
-    return Bar(segment.start_slot, segment.end_slot, text, detail, facts.is_late(run) and is_last, is_burst)
+    return Bar(
+        *(segment.start_slot, segment.end_slot, text, detail),
+        is_late=facts.is_late(run) and segment is run.segments[-1],
+        is_burst=segment.pool in (facts.cloud_pools or ()),
+        run=run.job if len(run.segments) > 1 else None,
+        is_change=segment is not run.segments[0],
+    )
 
 
 def _by_pool(
@@ -114,8 +118,8 @@ def _by_pool(
             for bar in bars_of_row:
                 draw_bar(row, axis, bar, canvas)
             lines.append(row.text(" " * indent))
-        hidden = sum(len(bars_of_row) for bars_of_row in rows[len(shown) :])
-        lines += left_out(hidden, "run", indent, is_much=is_much)
+        hidden = {bar.text for bars_of_row in rows[len(shown) :] for bar in bars_of_row}
+        lines += left_out(len(hidden), "run", indent, is_much=is_much)
     return lines
 
 
@@ -196,7 +200,7 @@ def _by_job(facts: Facts, canvas: Canvas, axis: Axis, indent: int, max_rows: int
     instance = facts.instance
     runs, rejected = first_jobs(facts, max_rows)
     for run in runs:
-        row = Row(axis.columns)
+        row, dot = Row(axis.columns), canvas.pick("·", ".")
         job = None
         if instance is not None and run.job in instance.job_index:
             job = instance.jobs[instance.job_index[run.job]]
@@ -205,7 +209,10 @@ def _by_job(facts: Facts, canvas: Canvas, axis: Axis, indent: int, max_rows: int
                 axis.column(job.release / facts.plan.slot_s),
                 axis.column(run.segments[0].start_slot),
             )
-            row.put(release, canvas.pick("·", ".") * (start - release), FAINT)
+            row.put(release, dot * (start - release), FAINT)
+        for before, after in pairwise(run.segments):
+            pause, goes_on = axis.column(before.end_slot), axis.column(after.start_slot)
+            row.put(pause, dot * (goes_on - pause), FAINT)
         for segment in run.segments:
             draw_bar(row, axis, _bar(facts, run, segment, segment.mode, f" on {segment.pool}"), canvas)
         if job is not None and job.due is not None:
@@ -241,6 +248,8 @@ def _legend(facts: Facts, canvas: Canvas, axis: Axis, view: View) -> list[Text]:
     parts.append(f"[{owned}! late")
     if view == "node":
         parts += [f"{canvas.pick('··', '..')} on", "in brackets: GPUs of the node"]
+    if any(len(run.segments) > 1 for run in facts.plan.runs):
+        parts.insert(-1, f"{canvas.pick('»━', '>=')}] after a change")
     if view == "job" and facts.instance is not None:
         parts += [f"{canvas.pick('··', '..')} waiting since release", f"{canvas.pick('◆', 'D')} due"]
     text = "   ".join(parts)

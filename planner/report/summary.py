@@ -68,10 +68,12 @@ def details(facts: Facts, canvas: Canvas, view: View, max_rows: int | None = ROW
 
 
 def jobs_sentence(facts: Facts) -> str:
-    """50 (3 late, 1 rejected, 12 burst to rented nodes)."""
+    """50 (3 late, 1 rejected, 12 burst to rented nodes, 2 changed as they run)."""
     parts = [f"{len(facts.late)} late", f"{len(facts.plan.rejected)} rejected"]
     if facts.burst is not None:
         parts.append(f"{len(facts.burst)} burst to rented nodes")
+    if facts.changed:
+        parts.append(f"{len(facts.changed)} changed as they run")
     return f"{facts.num_jobs:,} ({', '.join(parts)})"
 
 

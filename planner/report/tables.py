@@ -103,7 +103,10 @@ def certificate_table(facts: Facts, canvas: Canvas) -> Table:
 
 
 def job_table(facts: Facts, canvas: Canvas, most: int | None = None) -> Table:
-    """Every job, or so many of them: where it runs, from when to when, and what is the matter with it."""
+    """Every job, or so many of them: where it runs, from when to when, and what is the matter with it.
+
+    A job that changes while it runs has a line for each segment; the first names it, the last says whether it is late.
+    """
     has_due = facts.instance is not None
     made = table(
         "Jobs",
@@ -111,12 +114,14 @@ def job_table(facts: Facts, canvas: Canvas, most: int | None = None) -> Table:
         canvas,
     )
     runs, rejected = first_jobs(facts, most)
+    blanks = [""] * (6 if has_due else 5)
     for run in runs:
         job = _job_of(facts, run)
         for k, segment in enumerate(run.segments):
             speed = f" at {segment.speed:g}" if segment.speed != 1 else ""
             nodes = _nodes_text([(place.node, place.gpus) for place in segment.places])
-            due = [facts.clock.short(job.due / facts.plan.slot_s) if job and job.due is not None else ""]
+            is_last = k == len(run.segments) - 1
+            due = [facts.clock.short(job.due / facts.plan.slot_s) if is_last and job and job.due is not None else ""]
             made.add_row(
                 cell(run.job if k == 0 else "", canvas),
                 cell(segment.mode + speed, canvas),
@@ -127,8 +132,9 @@ def job_table(facts: Facts, canvas: Canvas, most: int | None = None) -> Table:
                 *(due if has_due else ()),
                 _remarks(facts, run, k),
             )
+        if not run.segments:
+            made.add_row(cell(run.job, canvas), *blanks, Text("has no segment", style=LATE))
     for name in rejected:
-        blanks = [""] * (6 if has_due else 5)
         made.add_row(cell(name, canvas), *blanks, Text("rejected", style=LATE))
     return made
 
@@ -150,16 +156,19 @@ def _nodes_text(places: Iterable[tuple[int, tuple[int, ...]]]) -> str:
 
 def _remarks(facts: Facts, run: Run, k: int) -> Text:
     segment = run.segments[k]
-    remarks = Text()
+    remarks: list[tuple[str, str]] = []
     if k == len(run.segments) - 1 and facts.is_late(run):
-        remarks.append(f"late by {hours(run.tardiness_h)}", LATE)
+        remarks.append((f"late by {hours(run.tardiness_h)}", LATE))
+    pause = segment.start_slot - run.segments[k - 1].end_slot if k else 0
+    if pause > 0:
+        remarks.append((f"after a pause of {hours(pause * facts.plan.slot_s / 3600)}", ""))
     if segment.pool in (facts.cloud_pools or ()):
-        remarks.append(", burst" if remarks else "burst", BURST)
+        remarks.append(("burst", BURST))
     if segment.kept:
-        remarks.append(", kept" if remarks else "kept")
+        remarks.append(("kept", ""))
     if segment.cached:
-        remarks.append(f"{', ' if remarks else ''}reads {share(segment.cached)} from cache")
-    return remarks
+        remarks.append((f"reads {share(segment.cached)} from cache", ""))
+    return Text(", ").join(Text(text, style) for text, style in remarks)
 
 
 def _kind(facts: Facts, pool: str) -> tuple[Text, ...]:

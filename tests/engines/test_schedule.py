@@ -201,20 +201,21 @@ def assert_gpus_do_not_overlap(schedule: Schedule) -> None:
     places = assign_gpus(schedule)
     assert set(places) == set(schedule.chosen)
     for j, step in schedule.chosen.items():
-        row = schedule.starts.rows[step.row]
-        pool = instance.pools[row.pool]
-        nodes = step.spot[:1] if row.mode.is_small and pool.slices_per_gpu > 1 else step.spot
-        assert [place.node for place in places[j]] == sorted(nodes)
-        for place in places[j]:
-            assert len(set(place.gpus)) == len(place.gpus) == num_gpus(row, pool.gpus_per_node)
-            for gpu in place.gpus:
-                for slot in range(step.slot, step.slot + row.duration):
-                    part = row.mode.slices if row.mode.is_small else pool.slices_per_gpu
-                    slices[row.pool, place.node, gpu, slot] += part
-        running_at = instance.jobs[j].running
-        if row.kept and running_at is not None:
-            kept_at = sorted((p.node, tuple(sorted(p.gpus))) for p in running_at.places)
-            assert [(p.node, p.gpus) for p in places[j]] == kept_at
+        for segment, there in zip(step.segments, places[j], strict=True):
+            row = schedule.starts.rows[segment.row]
+            pool = instance.pools[row.pool]
+            nodes = segment.spot[:1] if row.mode.is_small and pool.slices_per_gpu > 1 else segment.spot
+            assert [place.node for place in there] == sorted(nodes)
+            for place in there:
+                assert len(set(place.gpus)) == len(place.gpus) == num_gpus(row, pool.gpus_per_node)
+                for gpu in place.gpus:
+                    for slot in range(segment.slot, schedule.end(segment)):
+                        part = row.mode.slices if row.mode.is_small else pool.slices_per_gpu
+                        slices[row.pool, place.node, gpu, slot] += part
+            running_at = instance.jobs[j].running
+            if row.kept and running_at is not None:
+                kept_at = sorted((p.node, tuple(sorted(p.gpus))) for p in running_at.places)
+                assert [(p.node, p.gpus) for p in there] == kept_at
     for (p, _, gpu, _), taken in slices.items():
         assert taken <= instance.pools[p].slices_per_gpu
         assert gpu < instance.pools[p].gpus_per_node

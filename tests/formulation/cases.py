@@ -162,6 +162,53 @@ def boot_of_nodes() -> Case:
     return Case(instance_of("boot_of_nodes", 3, [pool], jobs), frozenset({0}))
 
 
+def elastic() -> Case:
+    """Four hours on a node at 1, or two on one at 3; due after two hours (0.25 an hour), to be done in three. Two hours
+    on the one and one on the other do it for 5, a change (0.5) and an hour late: 5.75. Who may not change takes the
+    dear one: 6."""
+    entries = [
+        {"id": name, "gpus": 1, "pool": name, "duration": hours * HOUR} for name, hours in (("p0", 4), ("p1", 2))
+    ]
+    job: Doc = {"modes": entries, "due": 2 * HOUR, "weight": 0.25, "deadline": 3 * HOUR, "restart_cost": 0.5}
+    jobs = [job | {"id": "changes", "elastic": {}}, job | {"id": "stays", "elastic": {"changes": 0}}]
+    pools = [{"gpus_per_node": 1, "nodes": 2}, {"gpus_per_node": 1, "nodes": 2, "price": 3.0}]
+    return Case(instance_of("elastic", 3, pools, jobs))
+
+
+def elastic_kept() -> Case:
+    """Three hours of work; it runs in p0, which is dear in slot 1, as p1 is in the others. It leaves for p1 and comes
+    back, two changes (0.5 each): what it has left is no longer kept."""
+    entries = [{"id": pool, "gpus": 1, "pool": pool, "duration": 3 * HOUR} for pool in ("p0", "p1")]
+    running = {"mode": "p0", "pool": "p0", "places": [{"node": 0, "gpus": [0]}], "movable": True}
+    jobs: list[Doc] = [{"id": "runs", "modes": entries, "elastic": {}, "restart_cost": 0.5, "running": running}]
+    pools = [
+        {"gpus_per_node": 1, "nodes": 1, "price": [1.0, 9.0, 1.0]},
+        {"gpus_per_node": 1, "nodes": 1, "price": [9.0, 1.0, 9.0]},
+    ]
+    return Case(instance_of("elastic_kept", 3, pools, jobs))
+
+
+def elastic_reader() -> Case:
+    """An hour and a half, so two slots of three (2); a cache for three hours (0.9) is cheaper than bandwidth (3)."""
+    storage = {"tariff": [{"per_mb_s": 0.01}], "cache_capacity": 100.0, "cache_price": 0.005}
+    instance = instance_of(
+        "elastic_reader", 3, [{"gpus_per_node": 1, "nodes": 1}],
+        [job("reads", 1.5, 1, "p0", 100.0, dataset="d0", elastic={}, restart_cost=0.5)],
+        sites=[{"id": "home", "kind": "on_prem", "storage": storage}],
+        datasets=[{"id": "d0", "size": 60.0, "home": "home"}],
+    )  # fmt: skip
+    return Case(instance)
+
+
+def elastic_on_nodes() -> Case:
+    """Each of two nodes can be used for two of the four hours that the job takes: it moves, which is a change."""
+    windows = [{"since": 0.0, "until": 2 * HOUR, "nodes": [1]}, {"since": 2 * HOUR, "until": 4 * HOUR, "nodes": [0]}]
+    pool = {"gpus_per_node": 1, "nodes": 2, "unavailable": windows}
+    return Case(
+        instance_of("elastic_on_nodes", 4, [pool], [job("moves", 4, elastic={}, restart_cost=0.5)]), frozenset({0})
+    )
+
+
 CASES: dict[str, Case] = {
     "scheduling": scheduling(),
     "capacity": capacity(),
@@ -173,6 +220,10 @@ CASES: dict[str, Case] = {
     "gpus": gpus(),
     "blocks_of_nodes": blocks_of_nodes(),
     "boot_of_nodes": boot_of_nodes(),
+    "elastic": elastic(),
+    "elastic_kept": elastic_kept(),
+    "elastic_reader": elastic_reader(),
+    "elastic_on_nodes": elastic_on_nodes(),
 }
 
 OPTIMA: dict[str, float] = {
@@ -186,4 +237,8 @@ OPTIMA: dict[str, float] = {
     "gpus": 2,
     "blocks_of_nodes": 2 + 10 + 2,
     "boot_of_nodes": 2 + 2 + 5,
+    "elastic": 5.75 + 6,
+    "elastic_kept": 3 + 2 * 0.5,
+    "elastic_reader": 2 + 0.9,
+    "elastic_on_nodes": 4 + 0.5,
 }

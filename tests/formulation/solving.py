@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from models.formulation import build_model
 from models.formulation.context import Form
-from models.starts import Starts
+from models.starts import Starts, has_impossible_job
 from planner.engines.highs import Compiled
 
 # To what part of them the values of HiGHS are compared.
 TOLERANCE = 1e-6
-
-
-def has_impossible_job(starts: Starts) -> bool:
-    """Whether a job that must run has no start; no model is built then."""
-    jobs = starts.instance.jobs
-    return any(not rows and jobs[j].reject_cost is None for j, rows in enumerate(starts.rows_of_job))
 
 
 def value(

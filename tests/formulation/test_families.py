@@ -16,6 +16,14 @@ from tests.formulation.solving import value
 # Without these rows the case costs so much.
 CHEAPER_WITHOUT: dict[str, tuple[str, float]] = {
     "each_job_starts_once": ("scheduling", 0.0),
+    "an_elastic_job_completes_once": ("elastic", 0.0),
+    "one_piece_runs_before_completion": ("elastic", 5.5 + 6.0),  # on both nodes at once, and in time
+    "all_work_is_done": ("elastic", 2.0),  # an hour each
+    "changes_begin_segments": ("elastic", 2 * 5.25),  # changes are free
+    "changes_are_limited": ("elastic", 2 * 5.75),
+    "a_kept_run_goes_on_from_the_start": ("elastic_kept", 3.5),  # back to where it ran, for nothing
+    "cached_pieces_need_the_cache": ("elastic_reader", 2.0),
+    "a_segment_stays_on_its_nodes": ("elastic_on_nodes", 4.0),
     "levels_follow_starts_and_ends": ("capacity_as_levels", 0.0),
     "runs_fit_on_usable_nodes": ("precedence", 2.0),  # the node is not paid
     "a_node_has_room_for_one_large_run": ("capacity", 4.0),  # three runs of three GPUs on two nodes of five
@@ -56,8 +64,20 @@ def _second_node_busier(model: pyo.ConcreteModel) -> None:
     model.m[0, 1, 0].setlb(1)
 
 
+# These rows are implied for whole slots: the optimum of the case is the same without them, and its LP value lower.
+TIGHTENS = {"whole_slots_do_the_work": "elastic_reader", "who_runs_begins": "elastic_reader"}
+
+
+def _completes_late(model: pyo.ConcreteModel) -> None:
+    model.complete[0, 3].setlb(1)
+    for r, t in model.START:
+        if t == 2:
+            model.x[r, t].setub(0)
+
+
 # These rows lose no plan worth having and make none dearer; they take away what costs as much or more.
 FORBIDS: dict[str, tuple[str, Callable[[pyo.ConcreteModel], None]]] = {
+    "a_job_runs_in_its_last_slot": ("elastic", _completes_late),
     "one_piece_is_used": ("storage", _both_pieces),
     "a_dataset_has_one_level": ("storage", _two_levels),
     "identical_nodes_are_ordered": ("nodes", _second_node_busier),
@@ -76,7 +96,7 @@ def _optimum(case: str) -> float | None:
 
 def test_every_family_is_looked_at() -> None:
     names = [rule.__name__ for rule in build.CONSTRAINTS]
-    assert sorted(names) == sorted([*CHEAPER_WITHOUT, *FORBIDS])
+    assert sorted(names) == sorted([*CHEAPER_WITHOUT, *TIGHTENS, *FORBIDS])
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -90,6 +110,18 @@ def test_the_optimum_is_lower_without_it(name: str, monkeypatch: pytest.MonkeyPa
     _without(monkeypatch, name)
     assert cheaper < OPTIMA[case] - 0.1
     assert _optimum(case) == pytest.approx(cheaper, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", TIGHTENS)
+def test_the_lp_is_lower_without_it(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = CASES[TIGHTENS[name]]
+    relaxed = value(case.starts, case.node_pools, relaxed=True)
+    _without(monkeypatch, name)
+    without = value(case.starts, case.node_pools, relaxed=True)
+    assert relaxed is not None
+    assert without is not None
+    assert without < relaxed - 1e-3
+    assert _optimum(TIGHTENS[name]) == pytest.approx(OPTIMA[TIGHTENS[name]], abs=1e-6)
 
 
 @pytest.mark.parametrize("name", FORBIDS)

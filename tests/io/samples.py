@@ -103,6 +103,7 @@ jobs:
     ram: 1GB
     reject_cost: 12.34 EUR
     restart_cost: 1
+    elastic: {changes: 2}
     spot: true
     value: [{by: 1h, value: 10}, {by: 90m, value: 3.3 EUR}]
   - {id: 'ünï;códe', dataset: '=1+1', model: 'm, "quoted"', samples: 12345678, sample_size: 0.1MB,
@@ -115,6 +116,7 @@ jobs:
      utility: {shape: sigmoid, worth: 5 EUR, midpoint: -1h, scale: 61.7m}}
   - id: running
     modes: [{id: r, gpu: A100, gpus: 16, duration: 1h}]
+    elastic: {}
     utility: {shape: finish_time_fairness, worth: 7, fair_time: 1h30m}
     running:
       mode: r

@@ -100,7 +100,7 @@ def test_the_tables_say_what_the_plan_says(tmp_path: Path) -> None:
     write_plan_folder(_plan(instance), instance, tmp_path / "p")
     (run,) = _rows(tmp_path / "p" / "assignments.csv")
     assert run == {
-        "job": "j", "mode": "8xp", "pool": "p", "site": "sky", "kind": "cloud",
+        "job": "j", "segment": "1", "segments": "1", "mode": "8xp", "pool": "p", "site": "sky", "kind": "cloud",
         "nodes": "0;2", "gpus": "0 1 2 3;0 1 2 3", "speed": "1.0", "cached": "0.0",
         "start": "2026-01-12T19:00:00+01:00", "end": "2026-01-12T21:00:00+01:00",
         "due": "2026-01-12T20:00:00+01:00", "completion": "2026-01-12T21:00:00+01:00", "tardiness_h": "1.0",

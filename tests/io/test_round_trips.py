@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from models.domain import Instance, StepUtility
+from models.domain import Elastic, Instance, StepUtility
 from models.errors import InvalidInput
 from planner.io.instances import folder_files, instance_of_yaml, read_instance, write_instance
 from tests.io.samples import VALID, rich_instance
@@ -194,6 +194,27 @@ def test_a_utility_is_a_cell_or_has_columns(tmp_path: Path, columns: str, cells:
     (tmp_path / "modes.csv").write_text("job,gpu,gpus,duration\na,A100,1,1h\n")
     instance = read_instance(tmp_path)
     assert instance.jobs[0].utility == StepUtility(shape="step", worth=3.0, by=6 * 3600.0)
+    (tmp_path / "out").mkdir()
+    check_round_trips(instance, tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "expected"),
+    [
+        ("elastic", "{}", Elastic()),
+        ("elastic", '"{""changes"": 2}"', Elastic(changes=2)),
+        ("elastic", '"{""changes"": null}"', Elastic()),
+        ("elastic.changes", "0", Elastic(changes=0)),
+        ("elastic", "", None),
+        ("elastic.changes", "", None),
+    ],
+)
+def test_elastic_is_a_cell_or_has_a_column(tmp_path: Path, column: str, cell: str, expected: Elastic | None) -> None:
+    (tmp_path / "instance.yaml").write_text(VALID.split("datasets:")[0])
+    (tmp_path / "jobs.csv").write_text(f"id,{column}\na,{cell}\n")
+    (tmp_path / "modes.csv").write_text("job,gpu,gpus,duration\na,A100,1,1h\n")
+    instance = read_instance(tmp_path)
+    assert instance.jobs[0].elastic == expected
     (tmp_path / "out").mkdir()
     check_round_trips(instance, tmp_path / "out")
 

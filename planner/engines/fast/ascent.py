@@ -111,6 +111,7 @@ class Ascent:
     ) -> None:
         """So many steps, while `go_on` says so. `shorten` below 1 begins with smaller ones, from a good state."""
         allowed = np.ones((self.table.num_jobs, self.lagrangian.num_variants), dtype=np.bool_)
+        allowed[self.table.elastic] = False  # what their runs use is added by itself
         for k in range(iterations):
             part = k / max(1, iterations - 1)
             step = FIRST_STEP * shorten * (LAST_STEP / (FIRST_STEP * shorten)) ** part
@@ -123,6 +124,8 @@ class Ascent:
                 return
             choices = value.choices(branch)
             allowed = self.lagrangian.allowed(choices)
+            allowed[self.table.elastic] = False
+            self.pricing.elastics.use(found.priced, self.lagrangian.choice_of(choices), usage)
             self._move(state, branch, choices, usage, step)
 
     def _move(self, state: State, branch: Branch, choices: tuple[int, ...], usage: np.ndarray, step: float) -> None:

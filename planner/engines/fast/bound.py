@@ -40,6 +40,8 @@ class Value:
     lagrangian: Lagrangian
     cost: np.ndarray
     """Of the cheapest start of each row, shape (R,), among those of the branch that was priced, if it was for one."""
+    runs: list[np.ndarray]
+    """Of the cheapest run of each elastic job, by choice of caching."""
     shared: np.ndarray
     """Terms of nodes, links and cuts, the same in all branches."""
     earned: dict[int, float]
@@ -65,11 +67,11 @@ class Value:
         jobs and its cache come to, by choice."""
         if branch.windows is None:
             return self._of_all_rows
-        return self.lagrangian.of_jobs(self.cost, branch)
+        return self.lagrangian.of_jobs(self.cost, self.runs, branch)
 
     @cached_property
     def _of_all_rows(self) -> tuple[np.ndarray, list[np.ndarray]]:
-        return self.lagrangian.of_jobs(self.cost, None)
+        return self.lagrangian.of_jobs(self.cost, self.runs, None)
 
 
 class Lagrangian:
@@ -87,7 +89,8 @@ class Lagrangian:
         self.variant_of_row = of_row
         # Rows sorted by job and variant, so that one reduceat finds every least.
         key = rows.job.astype(np.int64) * self.num_variants + of_row
-        self._order = np.argsort(key, kind="stable")
+        rigid = np.flatnonzero(~np.isin(rows.job, table.elastic))
+        self._order = rigid[np.argsort(key[rigid], kind="stable")]
         self._keys, self._begins = np.unique(key[self._order], return_index=True)
         self.cachings = Cachings(table)
         self.kinds = _kinds_of_pools(table)
@@ -107,6 +110,11 @@ class Lagrangian:
         allowed[self.cachings.free] = True
         return allowed
 
+    def choice_of(self, choices: tuple[int, ...]) -> dict[int, int]:
+        """The choice that is made for the dataset of each job, where that can be cached."""
+        made = zip(self.cachings.datasets, choices, strict=True)
+        return {j: c for cachable, c in made for j in cachable.jobs.tolist()}
+
     def value(self, found: Found, prices: Prices) -> Value:
         """The Lagrangian, from the cheapest start of every row at these prices."""
         terms = [self._nodes(prices), self.cuts.gain(prices.cuts)]
@@ -116,10 +124,12 @@ class Lagrangian:
                 earned[limit.owner] = float(prices.limits[q].sum())
             elif limit.kind == "crossing":
                 terms.append(np.array([-limit.capacity * float(prices.limits[q].sum())]))
-        return Value(self, found.cost, np.concatenate(terms), earned, prices.cache)
+        return Value(self, found.cost, found.runs, np.concatenate(terms), earned, prices.cache)
 
-    def of_jobs(self, cost: np.ndarray, branch: Branch | None) -> tuple[np.ndarray, list[np.ndarray]]:
-        """`Value.of_jobs` from the cost of the cheapest start of each row."""
+    def of_jobs(
+        self, cost: np.ndarray, runs: list[np.ndarray], branch: Branch | None
+    ) -> tuple[np.ndarray, list[np.ndarray]]:
+        """`Value.of_jobs` from the cost of the cheapest start of each row and of the runs of elastic jobs."""
         reject, alone, free = self.table.jobs.reject, self.cachings.alone, self.cachings.free
         if branch is not None and branch.windows is not None:
             cost = np.where(branch.windows.barred, np.inf, cost)
@@ -129,6 +139,9 @@ class Lagrangian:
         if len(self._keys):
             least[self._keys] = np.minimum.reduceat(cost[self._order], self._begins)
         by_variant = least.reshape(self.table.num_jobs, self.num_variants)
+        elastic = dict(zip(self.table.elastic, runs, strict=True))
+        for j, values in elastic.items():
+            by_variant[j, 0] = values[0]  # of those whose dataset cannot be cached, or is whatever it likes
         terms = [
             np.minimum(by_variant[alone, 0], reject[alone]),
             np.minimum(by_variant[free].min(axis=1), reject[free]),
@@ -137,9 +150,13 @@ class Lagrangian:
         for cachable in self.cachings.datasets:
             of_jobs, instead = by_variant[cachable.jobs], reject[cachable.jobs]
             values = cachable.costs.copy()
+            changing = [j for j in cachable.jobs.tolist() if j in elastic]
+            of_jobs[np.isin(cachable.jobs, changing)] = np.inf
+            instead = np.where(np.isin(cachable.jobs, changing), 0.0, instead)
             for c, choice in enumerate(cachable.choices):
                 columns = [0, *(self.variant[pair] for pair in choice)]
                 values[c] += float(np.minimum(of_jobs[:, columns].min(axis=1), instead).sum())
+                values[c] += sum(min(float(elastic[j][c]), float(reject[j])) for j in changing)
             by_choice.append(values)
         return np.concatenate(terms), by_choice
 

@@ -16,9 +16,10 @@ from dataclasses import replace
 import numpy as np
 
 from models.reductions import reduce_starts
+from models.starts import has_impossible_job
 from planner.engines import clock
 from planner.engines.assemble import BOUND_TOLERANCE
-from planner.engines.fallback import has_impossible_job, solve_by_list
+from planner.engines.fallback import solve_by_list
 from planner.engines.fast.certificate import Certificate
 from planner.engines.fast.construct import best_construction, place_starts, round_weights
 from planner.engines.fast.guide import Guide
@@ -28,7 +29,7 @@ from planner.engines.fast.operators import operators_of
 from planner.engines.fast.prover import Prover
 from planner.engines.fast.shares import Shares
 from planner.engines.fast.table import Table
-from planner.engines.schedule import Schedule
+from planner.engines.schedule import Schedule, Step
 from planner.engines.search import ProvenInfeasible, Search
 
 MOVES_PER_JOB = 60
@@ -184,10 +185,16 @@ class Fast:
         index = {starts.identity(r): r for r in range(len(starts.rows))}
         same = Schedule(starts)
         for j, step in schedule.chosen.items():
-            r = index.get(schedule.starts.identity(step.row))
-            if r is None or step.slot not in starts.rows[r].slots:
+            if len(step.earlier) > self.table.jobs.changes[j]:
                 return False
-            same.put(j, replace(step, row=r))
+            segments: list[Step] = []
+            for segment in step.segments:
+                r = index.get(schedule.starts.identity(segment.row))
+                slots = np.arange(segment.slot, segment.slot + (segment.length or 1))
+                if r is None or not np.isin(slots, starts.rows[r].slots).all():
+                    return False
+                segments.append(replace(segment, row=r))
+            same.put(j, replace(segments[-1], earlier=tuple(segments[:-1])))
         self.occupancy.load(same)
         return True
 

@@ -24,6 +24,9 @@ class Guide:
         self.start, self.row, self.slot, self.cost = found
         has = self.start[:-1] < self.start[1:]
         self.least = np.where(has, self.cost[np.minimum(self.start[:-1], max(0, len(self.cost) - 1))], 0.0)
+        for j, values in zip(pricing.table.elastic, pricing.elastics.least(self.priced), strict=True):
+            least = float(values.min())
+            self.least[j] = least if np.isfinite(least) else 0.0
         reject = pricing.table.jobs.reject
         self.regret_out = np.where(has & np.isfinite(reject), np.maximum(0.0, reject - self.least), 0.0)
         """What the rejection of each job costs more than its cheapest start."""
@@ -35,10 +38,14 @@ class Guide:
     def regret(self, occupancy: Occupancy) -> np.ndarray:
         """What the start of each job, or its rejection, costs more than its cheapest start under the prices, shape
         (J,)."""
-        runs = np.flatnonzero(occupancy.row >= 0)
+        runs, table = occupancy.segments(), self.pricing.table
         regret = self.regret_out.copy()
-        paid = self.pricing.price_of(
-            self.priced, occupancy.row[runs].astype(np.int64), occupancy.slot[runs].astype(np.int64)
+        each = self.pricing.price_of(self.priced, runs.row, runs.slot, runs.length)
+        paid = np.bincount(runs.job, each, minlength=table.num_jobs).astype(float)
+        jobs = np.flatnonzero(occupancy.row >= 0)
+        changing = jobs[table.rows.work[occupancy.row[jobs]] > 0]
+        paid[changing] = (
+            paid[changing] + self.priced.end[changing, occupancy.slot[changing] + occupancy.length[changing]]
         )
-        regret[runs] = np.maximum(0.0, paid - self.least[runs])
+        regret[jobs] = np.maximum(0.0, paid[jobs] - self.least[jobs])
         return regret

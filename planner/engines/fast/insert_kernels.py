@@ -34,11 +34,14 @@ FACTOR, MODULUS = 48271, 2147483647
 
 
 @kernel
-def own_cost(f: Facts, r: int, slot: int) -> float:
-    """What a start costs by itself."""
+def own_cost(f: Facts, r: int, slot: int, length: int) -> float:
+    """What a start costs by itself; of a piece what so many slots cost, without what its job pays for changes and for
+    its completion."""
     row = f.rows[r]
-    end = slot + row["duration"]
+    end = slot + length
     energy = f.energy[row["pool"], end] - f.energy[row["pool"], slot]
+    if row["work"] > 0:
+        return row["fixed"] * length + row["busy"] * energy
     return row["fixed"] + row["busy"] * energy + f.late[row["job"], end]
 
 
@@ -52,18 +55,18 @@ def is_start(f: Facts, r: int, slot: int) -> bool:
 
 
 @kernel
-def offer(f: Facts, s: State, r: int, slot: int) -> float:
-    """What the cheapest place for a start adds to the cost; infinite where it has none. The place is in `State.found`
-    and its GPU in `State.counters`."""
+def offer(f: Facts, s: State, r: int, slot: int, length: int) -> float:
+    """What the cheapest place for a start, or so many slots of a piece, adds to the cost; infinite where it has none.
+    The place is in `State.found` and its GPU in `State.counters`."""
     row = f.rows[r]
-    end = slot + row["duration"]
+    end = slot + length
     if row["gpus"] > 0 and full_slot(s.spacious, row["pool"], row["gpus"], row["num_nodes"], slot, end) >= 0:
         return math.inf
-    cost = reading_cost(f, s, r, slot)
+    cost = reading_cost(f, s, r, slot, length)
     if cost == math.inf:
         return cost
-    cost += find_gang(f, s, r, slot) if row["num_nodes"] > 1 else find_node(f, s, r, slot)
-    return cost + own_cost(f, r, slot)
+    cost += find_gang(f, s, r, slot, length) if row["num_nodes"] > 1 else find_node(f, s, r, slot, length)
+    return cost + own_cost(f, r, slot, length)
 
 
 @kernel
@@ -72,6 +75,16 @@ def is_too_dear(f: Facts, s: State, r: int, slot: int, cost: float) -> bool:
     row = f.rows[r]
     late = f.late[row["job"], slot + row["duration"]]
     return s.money[TOTAL] - s.money[SERVICE] + cost - late > s.money[MOST_SPENT]
+
+
+@kernel
+def begin_of_run(f: Facts, s: State, j: int) -> int:
+    """The slot in which a job begins that runs."""
+    begin = s.chosen[j]["slot"]
+    for q in range(f.jobs[j]["part"], f.jobs[j]["end_part"]):
+        if s.chosen[q]["row"] >= 0:
+            begin = min(begin, s.chosen[q]["slot"])
+    return begin
 
 
 @kernel
@@ -86,12 +99,12 @@ def window_of(f: Facts, s: State, j: int) -> tuple[int, int, bool, bool]:
         if step["row"] < 0:
             waits = True
         else:
-            earliest = max(earliest, step["slot"] + f.rows[step["row"]]["duration"])
+            earliest = max(earliest, step["slot"] + step["length"])
     for k in range(job["after"], job["end_after"]):
         step = s.chosen[f.after[k]]
         if step["row"] >= 0:
             is_waited_for = True
-            latest = min(latest, step["slot"])
+            latest = min(latest, begin_of_run(f, s, f.after[k]))
     return earliest, latest, waits, is_waited_for
 
 
@@ -103,14 +116,24 @@ def uniform(s: State) -> float:
 
 
 @kernel
+def copy_segment(
+    f: Facts, q: int, from_steps: np.ndarray, from_places: np.ndarray, steps: np.ndarray, places: np.ndarray
+) -> None:
+    """Write what a job or a part does from arrays like `State.chosen` and `State.places` into others."""
+    step, copy = from_steps[q], steps[q]
+    copy["row"], copy["slot"], copy["gpu"], copy["length"] = step["row"], step["slot"], step["gpu"], step["length"]
+    if step["row"] >= 0:
+        at = f.jobs[q]["place"]
+        for k in range(at, at + f.rows[step["row"]]["num_nodes"]):
+            places[k] = from_places[k]
+
+
+@kernel
 def copy_step(f: Facts, s: State, j: int, steps: np.ndarray, places: np.ndarray) -> None:
     """Write what a job does, and its nodes, into other arrays like `State.chosen` and `State.places`."""
-    step, copy = s.chosen[j], steps[j]
-    copy["row"], copy["slot"], copy["gpu"] = step["row"], step["slot"], step["gpu"]
-    if step["row"] >= 0:
-        at = f.jobs[j]["place"]
-        for k in range(at, at + f.rows[step["row"]]["num_nodes"]):
-            places[k] = s.places[k]
+    copy_segment(f, j, s.chosen, s.places, steps, places)
+    for q in range(f.jobs[j]["part"], f.jobs[j]["end_part"]):
+        copy_segment(f, q, s.chosen, s.places, steps, places)
 
 
 @kernel
@@ -136,26 +159,68 @@ def count_rejection(f: Facts, s: State, j: int, sign: int) -> None:
 
 
 @kernel
-def count_own_cost(f: Facts, s: State, r: int, slot: int, sign: int) -> None:
+def count_own_cost(f: Facts, s: State, r: int, slot: int, length: int, sign: int) -> None:
     """A start that is in the plan, or (sign -1) is not any more."""
     row = f.rows[r]
-    s.money[TOTAL] += sign * own_cost(f, r, slot)
-    s.money[SERVICE] += sign * f.late[row["job"], slot + row["duration"]]
+    s.money[TOTAL] += sign * own_cost(f, r, slot, length)
+    if row["work"] == 0:
+        s.money[SERVICE] += sign * f.late[row["job"], slot + length]
+
+
+@kernel
+def count_changes(f: Facts, s: State, j: int, sign: int) -> None:
+    """What a run of pieces that is in the plan, or (sign -1) is not any more, pays for its changes and completion."""
+    job, step = f.jobs[j], s.chosen[j]
+    changes, first, begin = 0, step["row"], step["slot"]
+    for q in range(job["part"], job["end_part"]):
+        if s.chosen[q]["row"] >= 0:
+            changes += 1
+            if s.chosen[q]["slot"] < begin:
+                first, begin = s.chosen[q]["row"], s.chosen[q]["slot"]
+    if job["runs"] and not f.rows[first]["kept"]:
+        changes += 1
+    late = f.late[j, step["slot"] + step["length"]]
+    s.money[TOTAL] += sign * (late + changes * job["restart"])
+    s.money[SERVICE] += sign * late
+
+
+@kernel
+def take_off(f: Facts, s: State, q: int) -> None:
+    """Take off what a job or a part does."""
+    step = s.chosen[q]
+    r, slot, length = step["row"], step["slot"], step["length"]
+    take_nodes(f, s, r, slot, length, s.places, f.jobs[q]["place"], step["gpu"], -1)
+    read(f, s, r, slot, length, -1)
+    count_own_cost(f, s, r, slot, length, -1)
+    step["row"] = -1
+
+
+@kernel
+def put_on(f: Facts, s: State, q: int, r: int, slot: int, length: int, gpu: int, nodes: np.ndarray) -> None:
+    """Let a job or a part run on the first of `nodes`."""
+    step, place = s.chosen[q], f.jobs[q]["place"]
+    step["row"], step["slot"], step["gpu"], step["length"] = r, slot, gpu, length
+    for k in range(f.rows[r]["num_nodes"]):
+        s.places[place + k] = nodes[k]
+    take_nodes(f, s, r, slot, length, s.places, place, gpu, 1)
+    read(f, s, r, slot, length, 1)
+    count_own_cost(f, s, r, slot, length, 1)
 
 
 @kernel
 def drop(f: Facts, s: State, j: int) -> None:
     """Take a job off, if it runs."""
-    step = s.chosen[j]
-    r, slot = step["row"], step["slot"]
+    r = s.chosen[j]["row"]
     if r < 0:
         return
     note(f, s, j)
-    take_nodes(f, s, r, slot, s.places, f.jobs[j]["place"], step["gpu"], -1)
-    read(f, s, r, slot, -1)
-    count_own_cost(f, s, r, slot, -1)
+    if f.rows[r]["work"] > 0:
+        count_changes(f, s, j, -1)
+    take_off(f, s, j)
+    for q in range(f.jobs[j]["part"], f.jobs[j]["end_part"]):
+        if s.chosen[q]["row"] >= 0:
+            take_off(f, s, q)
     count_rejection(f, s, j, 1)
-    step["row"] = -1
 
 
 @kernel
@@ -163,13 +228,23 @@ def put(f: Facts, s: State, j: int, r: int, slot: int, gpu: int, nodes: np.ndarr
     """Run a job on the first of `nodes`, where there is room; where it runs already it is taken off there."""
     drop(f, s, j)
     note(f, s, j)
-    step, place = s.chosen[j], f.jobs[j]["place"]
-    step["row"], step["slot"], step["gpu"] = r, slot, gpu
-    for k in range(f.rows[r]["num_nodes"]):
-        s.places[place + k] = nodes[k]
-    take_nodes(f, s, r, slot, s.places, place, gpu, 1)
-    read(f, s, r, slot, 1)
-    count_own_cost(f, s, r, slot, 1)
+    put_on(f, s, j, r, slot, f.rows[r]["duration"], gpu, nodes)
+    count_rejection(f, s, j, -1)
+
+
+@kernel
+def put_as(f: Facts, s: State, j: int, steps: np.ndarray, places: np.ndarray) -> None:
+    """Run a job that does not run as arrays like `State.chosen` and `State.places` say."""
+    note(f, s, j)
+    for q in range(f.jobs[j]["part"], f.jobs[j]["end_part"]):
+        part = steps[q]
+        if part["row"] >= 0:
+            at = f.jobs[q]["place"]
+            put_on(f, s, q, part["row"], part["slot"], part["length"], part["gpu"], places[at:])
+    step = steps[j]
+    put_on(f, s, j, step["row"], step["slot"], step["length"], step["gpu"], places[f.jobs[j]["place"] :])
+    if f.rows[step["row"]]["work"] > 0:
+        count_changes(f, s, j, 1)
     count_rejection(f, s, j, -1)
 
 
@@ -192,7 +267,7 @@ def scan(f: Facts, s: State, j: int, earliest: int, latest: int) -> tuple[int, i
                     slot = full + 1
                     continue
             if is_start(f, r, slot):
-                cost = offer(f, s, r, slot)
+                cost = offer(f, s, r, slot, row["duration"])
                 if cost < math.inf:
                     if cost < best and not is_too_dear(f, s, r, slot, cost):
                         best_row, best_slot, best = r, slot, cost
@@ -208,7 +283,7 @@ def find(f: Facts, s: State, r: int, slot: int) -> float:
     earliest, latest, _, _ = window_of(f, s, f.rows[r]["job"])
     if not is_start(f, r, slot) or slot < earliest or slot + f.rows[r]["duration"] > latest:
         return math.inf
-    return offer(f, s, r, slot)
+    return offer(f, s, r, slot, f.rows[r]["duration"])
 
 
 @kernel
@@ -248,7 +323,7 @@ def insert(f: Facts, s: State, j: int, theta: float, tries: int, blink: float) -
         leave(f, s, r, slot)
         if blink > 0 and uniform(s) < blink:
             continue
-        cost = offer(f, s, r, slot)
+        cost = offer(f, s, r, slot, f.rows[r]["duration"])
         if cost == math.inf:
             misses += 1
             continue
@@ -272,18 +347,27 @@ def insert(f: Facts, s: State, j: int, theta: float, tries: int, blink: float) -
 
 
 @kernel
-def is_as(f: Facts, s: State, j: int, wanted: np.ndarray, places: np.ndarray) -> bool:
-    """Whether a job does what is wanted."""
-    step, aim = s.chosen[j], wanted[j]
+def is_segment(f: Facts, s: State, q: int, wanted: np.ndarray, places: np.ndarray) -> bool:
+    """Whether a job or a part does what is wanted."""
+    step, aim = s.chosen[q], wanted[q]
     if step["row"] != aim["row"]:
         return False
     if step["row"] < 0:
         return True
-    if step["slot"] != aim["slot"] or step["gpu"] != aim["gpu"]:
+    if step["slot"] != aim["slot"] or step["gpu"] != aim["gpu"] or step["length"] != aim["length"]:
         return False
-    at, is_same = f.jobs[j]["place"], True
+    at, is_same = f.jobs[q]["place"], True
     for k in range(at, at + f.rows[step["row"]]["num_nodes"]):
         is_same = is_same and s.places[k] == places[k]
+    return is_same
+
+
+@kernel
+def is_as(f: Facts, s: State, j: int, wanted: np.ndarray, places: np.ndarray) -> bool:
+    """Whether a job does what is wanted, in all of its segments."""
+    is_same = is_segment(f, s, j, wanted, places)
+    for q in range(f.jobs[j]["part"], f.jobs[j]["end_part"]):
+        is_same = is_same and is_segment(f, s, q, wanted, places)
     return is_same
 
 
@@ -294,9 +378,8 @@ def become(f: Facts, s: State, jobs: np.ndarray, wanted: np.ndarray, places: np.
         if not is_as(f, s, j, wanted, places):
             drop(f, s, j)
     for j in jobs:
-        aim = wanted[j]
-        if aim["row"] >= 0 and s.chosen[j]["row"] < 0:
-            put(f, s, j, aim["row"], aim["slot"], aim["gpu"], places[f.jobs[j]["place"] :])
+        if wanted[j]["row"] >= 0 and s.chosen[j]["row"] < 0:
+            put_as(f, s, j, wanted, places)
 
 
 @kernel

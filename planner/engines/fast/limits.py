@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from planner.engines.fast.table import UNLIMITED, Table
+from planner.engines.fast.table import UNLIMITED, Rows, Table
 
 Kind = Literal["node", "reading", "crossing"]
 
@@ -34,6 +34,25 @@ class Uses(NamedTuple):
     start: np.ndarray
     limit: np.ndarray
     amount: np.ndarray
+
+
+class Priced(NamedTuple):
+    """All that pricing reads, at some prices: one argument of the compiled code."""
+
+    rows: Rows
+    row_start: np.ndarray
+    twin: np.ndarray
+    uses: Uses
+    energy: np.ndarray
+    sums: np.ndarray
+    """Prefix sums of the prices of the limits, shape (Q, T + 1)."""
+    surcharge: np.ndarray
+    """Of what rows pay for cuts, shape (R, T + 1), or (1, 1) where they pay nothing."""
+    begin: np.ndarray
+    """What starting a job in each slot costs, shape (J, T + 1), or (1, 1) where it costs nothing."""
+    end: np.ndarray
+    """What completing it at each edge costs, shape (J, T + 1)."""
+    masks: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

@@ -93,12 +93,12 @@ def added_rental(f: Facts, s: State, p: int, node: int, begin: int, end: int) ->
 
 
 @kernel
-def find_node(f: Facts, s: State, r: int, slot: int) -> float:
+def find_node(f: Facts, s: State, r: int, slot: int, length: int) -> float:
     """What the cheapest place on one node adds to its cost; infinite where there is none. Of equal cost the one that
     takes a shared GPU afresh in the fewest slots, then the one with the fewest GPUs to spare: a nearly full node is
     better left to fill up."""
     row = f.rows[r]
-    p, gpus, end = row["pool"], row["gpus"], slot + row["duration"]
+    p, gpus, end = row["pool"], row["gpus"], slot + length
     pool, job = f.pools[p], f.jobs[row["job"]]
     most, price, is_plain = pool["gpus"], f.price[p], pool["rental_at"] < 0
     shares, kept, has_memory = gpus == 0, row["kept"] != 0, pool["memory_at"] >= 0
@@ -167,11 +167,11 @@ def find_node(f: Facts, s: State, r: int, slot: int) -> float:
 
 
 @kernel
-def find_gang(f: Facts, s: State, r: int, slot: int) -> float:
+def find_gang(f: Facts, s: State, r: int, slot: int, length: int) -> float:
     """What the cheapest nodes for a gang add to their cost; infinite where there are too few. Of equal cost those that
     are idle for the shortest time around it."""
     row = f.rows[r]
-    p, number, end = row["pool"], row["num_nodes"], slot + row["duration"]
+    p, number, end = row["pool"], row["num_nodes"], slot + length
     pool, job = f.pools[p], f.jobs[row["job"]]
     price, is_plain, kept, num_slots = f.price[p], pool["rental_at"] < 0, row["kept"] != 0, s.taken.shape[1]
     kinds, unusable, kept_node, nodes, grid, seen = f.kind, f.unusable, f.kept_node, s.nodes, s.taken, s.seen
@@ -287,12 +287,14 @@ def pay(f: Facts, s: State, p: int, node: int) -> None:
 
 
 @kernel
-def take_nodes(f: Facts, s: State, r: int, slot: int, places: np.ndarray, at: int, gpu: int, sign: int) -> None:
+def take_nodes(
+    f: Facts, s: State, r: int, slot: int, length: int, places: np.ndarray, at: int, gpu: int, sign: int
+) -> None:
     """Put a run on its nodes, `places[at]` and the following, or (sign -1) take it off again."""
     row = f.rows[r]
     for k in range(row["num_nodes"]):
         node = places[at + k]
-        take_gpus(f, s, r, node, gpu, slot, slot + row["duration"], sign)
+        take_gpus(f, s, r, node, gpu, slot, slot + length, sign)
         s.nodes[node]["runs"] += sign
         pay(f, s, row["pool"], node)
 

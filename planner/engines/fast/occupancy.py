@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from planner.engines.fast import perform_kernels as kernels
 from planner.engines.fast.by_reference import referred
 from planner.engines.fast.insert_kernels import MODULUS
-from planner.engines.fast.pricing import Priced
+from planner.engines.fast.limits import Priced
 from planner.engines.fast.state import (
     CHANGED,
     FOUND_COST,
@@ -49,6 +50,15 @@ class Found(NamedTuple):
     delta: float
     nodes: np.ndarray
     gpu: int
+
+
+class Segments(NamedTuple):
+    """Job, row, begin and slots of all that runs."""
+
+    job: np.ndarray
+    row: np.ndarray
+    slot: np.ndarray
+    length: np.ndarray
 
 
 class Occupancy:
@@ -87,17 +97,29 @@ class Occupancy:
     @property
     def row(self) -> np.ndarray:
         """Row of each job, -1 where it does not run. A view, as are the following."""
-        return self.state.chosen["row"]
+        return self.state.chosen["row"][: self.table.num_jobs]
 
     @property
     def slot(self) -> np.ndarray:
         """Start slot of each job that runs."""
-        return self.state.chosen["slot"]
+        return self.state.chosen["slot"][: self.table.num_jobs]
 
     @property
     def gpu(self) -> np.ndarray:
         """Shared GPU of each job that runs on a share of one; else -1."""
-        return self.state.chosen["gpu"]
+        return self.state.chosen["gpu"][: self.table.num_jobs]
+
+    @property
+    def length(self) -> np.ndarray:
+        """Slots of each job that runs; of one that changes, of its last segment, whose row and start the others are."""
+        return self.state.chosen["length"][: self.table.num_jobs]
+
+    def segments(self) -> Segments:
+        """All that runs, the jobs first and then the earlier segments of those that change."""
+        chosen, jobs = self.state.chosen, self.facts.jobs[: self.table.num_jobs]
+        owner = np.concatenate([np.arange(len(jobs)), np.repeat(np.arange(len(jobs)), jobs["end_part"] - jobs["part"])])
+        runs = chosen["row"] >= 0
+        return Segments(owner[runs], chosen["row"][runs], chosen["slot"][runs], chosen["length"][runs])
 
     @property
     def peak(self) -> np.ndarray:
@@ -275,21 +297,35 @@ class Occupancy:
         wanted, places = self.state.wanted, self.state.wanted_places
         wanted["row"] = -1
         for j, step in schedule.chosen.items():
-            row = self.facts.rows[step.row]
-            first, at = self.facts.pools["start"][row["pool"]], self.facts.jobs["place"][j]
-            nodes, gpu = (step.spot[:1], step.spot[1]) if row["gpus"] == 0 else (step.spot, -1)
-            wanted[j] = (step.row, step.slot, gpu)
-            places[at : at + len(nodes)] = first + np.array(nodes)
+            part = int(self.facts.jobs["part"][j])
+            if len(step.earlier) > self.facts.jobs["end_part"][j] - part:
+                raise ValueError(f"job {j} changes more often than there is room for")
+            entries = [*range(part, part + len(step.earlier)), j]
+            for entry, segment in zip(entries, step.segments, strict=True):
+                row = self.facts.rows[segment.row]
+                first, at = self.facts.pools["start"][row["pool"]], self.facts.jobs["place"][entry]
+                nodes, gpu = (segment.spot[:1], segment.spot[1]) if row["gpus"] == 0 else (segment.spot, -1)
+                wanted[entry] = (segment.row, segment.slot, gpu, schedule.length(segment))
+                places[at : at + len(nodes)] = first + np.array(nodes)
         self._perform(kernels.BECOME, np.arange(self.table.num_jobs))
 
-    def steps(self) -> list[tuple[int, int, int, Spot]]:
-        """Job, row, slot and place of all that runs; nodes are counted within their pool here."""
+    def steps(self) -> list[tuple[int, Step]]:
+        """Each job that runs, and how; nodes are counted within their pool here."""
         found = []
         for j in np.flatnonzero(self.row >= 0).tolist():
-            row, slot, gpu = self.state.chosen[j].item()
-            nodes = self.nodes_of(j) - self.facts.pools["start"][self.facts.rows["pool"][row]]
-            found.append((j, row, slot, (*nodes.tolist(), *([gpu] if gpu >= 0 else []))))
+            parts = range(*self.facts.jobs[["part", "end_part"]][j].item())
+            earlier = sorted((self._step(q) for q in parts if self.state.chosen["row"][q] >= 0), key=lambda s: s.slot)
+            found.append((j, replace(self._step(j), earlier=tuple(earlier))))
         return found
+
+    def _step(self, entry: int) -> Step:
+        row, slot, gpu, length = self.state.chosen[entry].item()
+        at, record = self.facts.jobs["place"][entry], self.facts.rows[row]
+        nodes = self.state.places[at : at + record["num_nodes"]] - self.facts.pools["start"][record["pool"]]
+        spot: Spot = (*nodes.tolist(), *([gpu] if gpu >= 0 else []))
+        if record["work"] > 0:
+            return Step(row, slot, spot, 0.0, length)
+        return Step(row, slot, spot, self.own_cost(row, slot))
 
     def own_cost(self, row: int, slot: int) -> float:
         """What a start costs by itself."""
@@ -301,6 +337,6 @@ class Occupancy:
     def to_schedule(self) -> Schedule:
         """The same as a schedule."""
         schedule = Schedule(self.table.starts)
-        for j, row, slot, spot in self.steps():
-            schedule.put(j, Step(row, slot, spot, self.own_cost(row, slot)))
+        for j, step in self.steps():
+            schedule.put(j, step)
         return schedule

@@ -32,19 +32,22 @@ class Operator(Protocol):
 
 
 class Situation:
-    """Where the jobs are now: begin, end and pool of each, -1 where it does not run."""
+    """Where the jobs are now: begin, end and pool of each, -1 where it does not run; of one that changes the last
+    pool."""
 
     def __init__(self, occupancy: Occupancy):
-        rows = occupancy.table.rows
-        row = occupancy.row
+        rows, row = occupancy.table.rows, occupancy.row
+        self._all = occupancy.segments()
+        self._pools, self._ends = rows.pool[self._all.row], self._all.slot + self._all.length
         runs = row >= 0
         self.pool = np.where(runs, rows.pool[row], -1)
         self.begin = np.where(runs, occupancy.slot, -1)
-        self.end = np.where(runs, occupancy.slot + rows.duration[row], -1)
+        self.end = np.where(runs, occupancy.slot + occupancy.length, -1)
+        np.minimum.at(self.begin, self._all.job, self._all.slot)
 
     def during(self, p: int, begin: int, end: int) -> np.ndarray:
         """Jobs that run in a pool in some of the slots [begin, end)."""
-        return np.flatnonzero((self.pool == p) & (self.begin < end) & (self.end > begin))
+        return np.unique(self._all.job[(self._pools == p) & (self._all.slot < end) & (self._ends > begin)])
 
 
 def wish(guide: Guide, regret: np.ndarray, draw: random.Random) -> tuple[int, int, int] | None:
@@ -62,10 +65,12 @@ def wish(guide: Guide, regret: np.ndarray, draw: random.Random) -> tuple[int, in
 
 
 def aimed(occupancy: Occupancy, starts: Mapping[int, tuple[int, int]]) -> list[int]:
-    """Aim jobs at starts (row, slot); the jobs by these, the largest first."""
-    width = occupancy.table.rows.width
-    jobs = sorted(starts, key=lambda j: (starts[j][1], -width[starts[j][0]], j))
-    occupancy.aim(jobs, [starts[j][0] for j in jobs], [starts[j][1] for j in jobs])
+    """Aim jobs at starts (row, slot); the jobs by these, the largest first. A run made of pieces is no start: its job
+    goes where it likes."""
+    rows = occupancy.table.rows
+    jobs = sorted(starts, key=lambda j: (starts[j][1], -rows.width[starts[j][0]], j))
+    whole = [j for j in jobs if rows.work[starts[j][0]] == 0]
+    occupancy.aim(whole, [starts[j][0] for j in whole], [starts[j][1] for j in whole])
     return jobs
 
 

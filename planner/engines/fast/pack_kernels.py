@@ -48,7 +48,7 @@ def pack(f: Facts, s: State, jobs: np.ndarray, passes: int) -> None:
     for i in range(number):
         aim, reject = s.aims[jobs[i]], f.jobs[jobs[i]]["reject"]
         row, slot = f.rows[aim["row"]], aim["slot"]
-        cost, nodes = own_cost(f, aim["row"], slot), f.price_sums[row["pool"]]
+        cost, nodes = own_cost(f, aim["row"], slot, row["duration"]), f.price_sums[row["pool"]]
         scarce[i], begin[i] = price_of_start(f, s, aim["row"], slot) - cost, slot
         loss[i] = cost + row["num_nodes"] * (nodes[slot + row["duration"]] - nodes[slot]) + scarce[i]
         if reject < math.inf:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from planner.engines.fast.compiled import compiled, sources
+from planner.engines.fast.elastic_kernels import insert_elastic
 from planner.engines.fast.insert_kernels import become, commit, drop, find, insert, put
 from planner.engines.fast.pack_kernels import pack
 from planner.engines.fast.state import (
@@ -34,6 +35,8 @@ def _entry() -> Callable[..., bool]:
         "storage_kernels",
         "survey_kernels",
         "insert_kernels",
+        "run_kernels",
+        "elastic_kernels",
         "pack_kernels",
         "perform_kernels",
     )
@@ -51,7 +54,13 @@ def _entry() -> Callable[..., bool]:
             s.money[FOUND_COST] = find(f, s, numbers[0], numbers[1])
         elif what == RECREATE:
             for j in numbers:
-                if s.chosen[j]["row"] < 0 and not insert(f, s, j, theta, tries, blink):
+                if s.chosen[j]["row"] >= 0:
+                    continue
+                if f.jobs[j]["piece"] < f.jobs[j]["end_piece"]:
+                    could = insert_elastic(f, s, j, theta, tries, blink)
+                else:
+                    could = insert(f, s, j, theta, tries, blink)
+                if not could:
                     return False
         elif what == PACK:
             pack(f, s, numbers, tries)

@@ -18,10 +18,12 @@ from typing import NamedTuple
 import numpy as np
 
 from planner.engines.fast.branches import Windows
+from planner.engines.fast.cachings import Cachings
 from planner.engines.fast.compiled import compiled, kernel
 from planner.engines.fast.cuts import Cuts
-from planner.engines.fast.limits import Limits, Uses
-from planner.engines.fast.table import Rows, Table
+from planner.engines.fast.elastics import Elastics
+from planner.engines.fast.limits import Limits, Priced
+from planner.engines.fast.table import Table
 
 
 class Prices(NamedTuple):
@@ -45,30 +47,15 @@ class Prices(NamedTuple):
         return Prices(*(a + step * (b - a) for a, b in zip(mine, others, strict=True)))
 
 
-class Priced(NamedTuple):
-    """All that pricing reads, at some prices: one argument of the compiled code."""
-
-    rows: Rows
-    row_start: np.ndarray
-    twin: np.ndarray
-    uses: Uses
-    energy: np.ndarray
-    sums: np.ndarray
-    """Prefix sums of the prices of the limits, shape (Q, T + 1)."""
-    surcharge: np.ndarray
-    """Of what rows pay for cuts, shape (R, T + 1), or (1, 1) where they pay nothing."""
-    begin: np.ndarray
-    """What starting a job in each slot costs, shape (J, T + 1), or (1, 1) where it costs nothing."""
-    end: np.ndarray
-    """What completing it at each edge costs, shape (J, T + 1)."""
-    masks: np.ndarray
-
-
 class Found(NamedTuple):
-    """The cheapest start of each row: its reduced cost but for the price of the job, and its slot."""
+    """The cheapest start of each row: its reduced cost but for the price of the job, and its slot. Infinite for pieces:
+    see `elastics`."""
 
     cost: np.ndarray
     slot: np.ndarray
+    priced: Priced
+    runs: list[np.ndarray]
+    """What the runs of each elastic job cost at least, by choice of caching."""
 
 
 class Pricing:
@@ -77,6 +64,7 @@ class Pricing:
     def __init__(self, table: Table, limits: Limits):
         self.table, self.limits = table, limits
         self.cuts = Cuts(table, limits)
+        self.elastics = Elastics(table, Cachings(table))
         jobs = table.jobs
         self.pairs = [
             (int(i), j)
@@ -89,13 +77,13 @@ class Pricing:
     def cheapest(self, prices: Prices, windows: Windows | None = None) -> Found:
         """The cheapest start of each row, of those in windows; infinite where there is none."""
         rows = self.table.rows
-        cost, slot = np.empty(len(rows.job)), np.empty(len(rows.job), dtype=np.int32)
+        cost, slot = np.full(len(rows.job), np.inf), np.zeros(len(rows.job), dtype=np.int32)
         priced = self.at(prices)
         if windows is not None:
             mine = rows._replace(first=windows.first, last=windows.last)
             priced = priced._replace(rows=mine, twin=self._each_its_own)
         _cheapest(priced, cost, slot)
-        return Found(cost, slot)
+        return Found(cost, slot, priced, self.elastics.least(priced))
 
     def spread(
         self, prices: Prices, allowed: np.ndarray, variant: np.ndarray, warmth: float
@@ -103,10 +91,10 @@ class Pricing:
         """The cheapest start of each row, and what of each limit is used in each slot, shape (Q, T), where every job
         spreads over its nearly cheapest starts in the variants that it is allowed, shape (J, V)."""
         rows = self.table.rows
-        cost, slot = np.empty(len(rows.job)), np.empty(len(rows.job), dtype=np.int32)
-        usage = np.empty_like(prices.limits)
-        _spread(self.at(prices), self.table.jobs.reject, allowed, variant, warmth, cost, slot, usage)
-        return Found(cost, slot), usage
+        cost, slot = np.full(len(rows.job), np.inf), np.zeros(len(rows.job), dtype=np.int32)
+        usage, priced = np.empty_like(prices.limits), self.at(prices)
+        _spread(priced, self.table.jobs.reject, allowed, variant, warmth, cost, slot, usage)
+        return Found(cost, slot, priced, self.elastics.least(priced)), usage
 
     def nearly_cheapest(self, priced: Priced, at_most: np.ndarray, most: int) -> tuple[np.ndarray, ...]:
         """For each job its starts whose cost is no more than `at_most[j]`, by ascending cost, no more than `most` of
@@ -136,14 +124,18 @@ class Pricing:
             np.concatenate(found_costs) if found_costs else np.zeros(0),
         )
 
-    def price_of(self, priced: Priced, rows: np.ndarray, slots: np.ndarray) -> np.ndarray:
-        """What some starts cost, shape (n,), as in `nearly_cheapest`."""
+    def price_of(
+        self, priced: Priced, rows: np.ndarray, slots: np.ndarray, lengths: np.ndarray | None = None
+    ) -> np.ndarray:
+        """What some starts cost, shape (n,), as in `nearly_cheapest`; of pieces what so many slots cost, without the
+        completion of their jobs."""
         r, uses, sums, energy = priced.rows, priced.uses, priced.sums, priced.energy
-        j, p, d = r.job[rows], r.pool[rows], r.duration[rows]
-        ends = slots + d
-        cost = r.fixed[rows] + r.busy[rows] * (energy[p, ends] - energy[p, slots]) + priced.end[j, ends]
+        j, p, d = r.job[rows], r.pool[rows], r.duration[rows] if lengths is None else lengths
+        ends, is_piece = slots + d, r.work[rows] > 0
+        cost = r.fixed[rows] * np.where(is_piece, d, 1) + r.busy[rows] * (energy[p, ends] - energy[p, slots])
+        cost = cost + np.where(is_piece, 0.0, priced.end[j, ends])
         if priced.begin.shape[1] > 1:
-            cost = cost + priced.begin[j, slots]
+            cost = cost + np.where(is_piece, 0.0, priced.begin[j, slots])
         number = uses.start[rows + 1] - uses.start[rows]
         which = np.repeat(np.arange(len(rows)), number)
         first = np.repeat(uses.start[rows] - np.concatenate([[0], np.cumsum(number)[:-1]]), number)
@@ -289,6 +281,8 @@ def _spread(
         for r in range(first_row, end_row):
             if allowed[j, variant[r]]:
                 least = min(least, best[r])
+        if least == np.inf:
+            continue
         unit = warmth * max(abs(least), 1e-9)
         reach = least + 12.0 * unit
         total = np.exp(-(reject[j] - least) / unit) if reject[j] <= reach else 0.0

@@ -52,6 +52,8 @@ class Prover:
         self._steps = self._leaves = 0
         self._seen = -float("inf")
         table = certificate.table
+        self.is_elastic = bool(table.elastic)
+        """Runs of elastic jobs are no columns of the LP: the ascent does all there is to do."""
         self.size = table.num_jobs * len(certificate.limits.limits) * table.num_slots
 
     def has_news(self) -> bool:
@@ -84,7 +86,7 @@ class Prover:
             return False
         if certificate.narrow(centre) or certificate.split(centre):
             return True
-        return self.size <= BRANCH_LP and certificate.part(centre)
+        return self.size <= BRANCH_LP and not self.is_elastic and certificate.part(centre)
 
     def _cut(self, centre: Centre) -> bool:
         """Rows on the number of nodes, for a branch that leaves all starts; slack ones go at the end."""
@@ -105,7 +107,7 @@ class Prover:
 
     def _must_climb(self, centre: Centre) -> bool:
         """The first branch always; where the LP is small it does the rest."""
-        return not centre.climbed and (self._steps == 0 or self.size > SMALL_LP)
+        return not centre.climbed and (self._steps == 0 or self.is_elastic or self.size > SMALL_LP)
 
     def _climb(self, centre: Centre) -> None:
         is_first = self._steps == 0
@@ -116,6 +118,8 @@ class Prover:
         centre.climbed = True
 
     def _may_solve(self) -> bool:
+        if self.is_elastic:
+            return False
         left = self.search.left_s()
         return self.size <= SMALL_LP or (
             self.size <= LARGE_LP and left is not None and left * LP_SIZE_PER_S > self.size

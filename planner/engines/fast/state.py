@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from planner.engines.fast.run_kernels import room_for
 from planner.engines.fast.table import UNLIMITED, Table
 
 # One type of whole number for all that is not large: each mixture of types would be compiled by itself.
@@ -18,7 +19,7 @@ I8, F8 = np.int64, np.float64
 ROW = np.dtype(
     [(name, I8) for name in ("job", "pool", "duration", "first", "last", "mask", "num_nodes", "gpus", "slices")]
     + [(name, I8) for name in ("cores", "site", "dataset", "level", "link", "kept")]
-    + [(name, F8) for name in ("memory", "ram", "rate", "busy", "fixed")],
+    + [(name, F8) for name in ("memory", "ram", "rate", "busy", "fixed", "work")],
 )
 # `cores_at` and the like: the place of the pool's first node in the grid of that name, -1 where the pool has none.
 POOL = np.dtype(
@@ -31,7 +32,8 @@ JOB = np.dtype(
         (name, I8)
         for name in ("row", "end_row", "before", "end_before", "after", "end_after", "place", "kept", "end_kept")
     ]
-    + [("kept_gpu", I8), ("reject", F8)],
+    + [(name, I8) for name in ("piece", "end_piece", "part", "end_part", "changes", "runs", "kept_gpu")]
+    + [("reject", F8), ("restart", F8)],
 )
 TARIFF = np.dtype([("piece", I8), ("end_piece", I8), ("hours", F8), ("cap", F8), ("cache", F8)])
 CACHE = np.dtype([("cost", F8), ("size", F8)])
@@ -39,7 +41,7 @@ CACHE = np.dtype([("cost", F8), ("size", F8)])
 NODE = np.dtype([("cost", F8), ("runs", I8), ("stretches", I8)])
 SITE = np.dtype([("limit", F8), ("bought", F8), ("peak", F8), ("cost", F8), ("cached", F8)])
 CACHED = np.dtype([("readers", I8), ("level", I8), ("allowed", I8), ("paid", np.bool_)], align=True)
-CHOICE = np.dtype([("row", I8), ("slot", I8), ("gpu", I8)])
+CHOICE = np.dtype([("row", I8), ("slot", I8), ("gpu", I8), ("length", I8)])
 
 # Entries of `State.money`: cost of the plan, the same at the mark, the cost of the place found, what of the plan's cost
 # service loses, the same at the mark, and what the rest may come to when jobs are put back.
@@ -118,15 +120,19 @@ class State(NamedTuple):
     cached: np.ndarray
     """Shape (S, D)."""
     chosen: np.ndarray
-    """Row (-1: not run), slot and shared GPU of each job."""
+    """Row (-1: not run), slot, shared GPU and slots of each job; of an elastic job that changes: of its last segment,
+    with those before it in its parts, which follow all jobs."""
     places: np.ndarray
-    """Nodes of each job, from `Facts.jobs.place` on."""
+    """Nodes of each job and part, from `Facts.jobs.place` on."""
     old: np.ndarray
     """The same at the mark, for jobs in the journal."""
     old_places: np.ndarray
     wanted: np.ndarray
     """The same as it is to become."""
     wanted_places: np.ndarray
+    tried: np.ndarray
+    """The same as an elastic job could be."""
+    tried_places: np.ndarray
     aims: np.ndarray
     """Row (-1: none) and slot at which jobs are to be put back."""
     journal: np.ndarray
@@ -166,13 +172,29 @@ class State(NamedTuple):
     row_slot: np.ndarray
     row_begin: np.ndarray
     row_last: np.ndarray
+    piece_cost: np.ndarray
+    """Of running in each slot in each piece of a job, infinite where that cannot be; and whether it has been found
+    that no node has room, shape (2, most pieces, T)."""
+    run_value: np.ndarray
+    """These and the following are `run_kernels.Room`."""
+    run_done: np.ndarray
+    run_origin: np.ndarray
+    run_pause: np.ndarray
+    run_edge: np.ndarray
+    run_last: np.ndarray
+    run_proven: np.ndarray
+    run_paths: np.ndarray
+    run_sums: np.ndarray
+    run_best: np.ndarray
+    """Piece in each slot of the run that is tried, -1 where it pauses, shape (T,)."""
 
 
 def facts_of(table: Table) -> Facts:
     """The facts of a table."""
     rows, storage = table.rows, table.storage
-    width = np.zeros(table.num_jobs, dtype=I8)
-    np.maximum.at(width, rows.job, rows.num_nodes)
+    width = _widths(table)
+    num_parts = table.jobs.changes.astype(I8)
+    parts = table.num_jobs + np.cumsum(num_parts)
     jobs = _records(
         JOB,
         table.num_jobs,
@@ -182,12 +204,21 @@ def facts_of(table: Table) -> Facts:
         end_before=table.jobs.before_start[1:],
         after=table.jobs.after_start[:-1],
         end_after=table.jobs.after_start[1:],
-        place=np.cumsum(width) - width,
         kept=table.kept_start[:-1],
         end_kept=table.kept_start[1:],
+        piece=table.jobs.piece_start[:-1],
+        end_piece=table.jobs.piece_start[1:],
+        part=parts - num_parts,
+        end_part=parts,
+        changes=table.jobs.changes,
+        runs=table.jobs.runs,
         kept_gpu=table.kept_gpu,
         reject=table.jobs.reject,
+        restart=table.jobs.restart,
     )
+    # Parts have a place for their nodes, and nothing else of a job.
+    jobs = np.concatenate([jobs, np.zeros(len(width) - table.num_jobs, dtype=JOB)])
+    jobs["place"] = np.cumsum(width) - width
     names = [name for name in ROW.names or () if name in rows._fields]
     facts = Facts(
         rows=_records(ROW, len(rows.job), **{name: getattr(rows, name) for name in names}),
@@ -205,7 +236,7 @@ def facts_of(table: Table) -> Facts:
         before=table.jobs.before.astype(I8),
         after=table.jobs.after.astype(I8),
         kept_node=table.kept_node.astype(I8),
-        row_order=np.lexsort((rows.duration, rows.job)).astype(I8),
+        row_order=np.lexsort((rows.duration, rows.job, rows.work > 0)).astype(I8),
         tariffs=_records(
             TARIFF,
             len(storage.hours),
@@ -221,6 +252,13 @@ def facts_of(table: Table) -> Facts:
     )
     # One layout, so that one compiled form fits every instance.
     return Facts(*(np.ascontiguousarray(values) for values in facts))
+
+
+def _widths(table: Table) -> np.ndarray:
+    """Most nodes of each job, and after all jobs of each part of the elastic ones."""
+    width = np.zeros(table.num_jobs, dtype=I8)
+    np.maximum.at(width, table.rows.job, table.rows.num_nodes)
+    return np.concatenate([width, np.repeat(width, table.jobs.changes)])
 
 
 def _pools(table: Table) -> np.ndarray:
@@ -286,8 +324,9 @@ def empty_state(facts: Facts) -> State:
     per_node = int(shared["gpus"].max(initial=1))
     stretches = (num_slots + 1) // 2
     most_rows = int((facts.jobs["end_row"] - facts.jobs["row"]).max(initial=0))
-    width = np.zeros(num_jobs, dtype=I8)
-    np.maximum.at(width, facts.rows["job"], facts.rows["num_nodes"])
+    num_places = num_jobs and int(facts.jobs["place"][-1]) + widest
+    most_pieces = int((facts.jobs["end_piece"] - facts.jobs["piece"]).max(initial=0))
+    runs = room_for(most_pieces, num_slots)
     sites = _records(SITE, num_sites, limit=facts.tariffs["cap"])
     cached = np.zeros(facts.caches.shape[:2], dtype=CACHED)
     cached["allowed"] = FREE_CHOICE
@@ -295,8 +334,8 @@ def empty_state(facts: Facts) -> State:
     for p, pool in enumerate(facts.pools):
         spacious[p, : pool["gpus"] + 1] = pool["end"] - pool["start"]
     nobody = np.full(num_jobs, -1, dtype=I8)
-    choices = [_records(CHOICE, num_jobs, row=nobody) for _ in range(4)]
-    places = [np.zeros(int(width.sum()), dtype=I8) for _ in range(3)]
+    choices = [_records(CHOICE, num_jobs, row=nobody) for _ in range(5)]
+    places = [np.zeros(num_places, dtype=I8) for _ in range(4)]
     optional = np.isfinite(facts.jobs["reject"])
     rejected = float(facts.jobs["reject"][optional].sum())
     return State(
@@ -320,6 +359,8 @@ def empty_state(facts: Facts) -> State:
         old_places=places[1],
         wanted=choices[2],
         wanted_places=places[2],
+        tried=choices[4],
+        tried_places=places[3],
         aims=choices[3],
         journal=np.zeros(num_jobs, dtype=I8),
         noted=np.zeros(num_jobs, dtype=np.bool_),
@@ -345,4 +386,15 @@ def empty_state(facts: Facts) -> State:
         row_slot=np.zeros(most_rows, dtype=I8),
         row_begin=np.zeros(most_rows, dtype=I8),
         row_last=np.zeros(most_rows, dtype=I8),
+        piece_cost=np.zeros((2, most_pieces, num_slots)),
+        run_value=runs.value,
+        run_done=runs.done,
+        run_origin=runs.origin,
+        run_pause=runs.pause,
+        run_edge=runs.edge,
+        run_last=runs.last,
+        run_proven=runs.proven,
+        run_paths=runs.paths,
+        run_sums=runs.sums,
+        run_best=np.zeros(num_slots, dtype=I8),
     )

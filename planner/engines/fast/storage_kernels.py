@@ -54,7 +54,7 @@ def reaching_cost(f: Facts, s: State, site: int, reached: float) -> float:
 
 
 @kernel
-def reading_cost(f: Facts, s: State, r: int, slot: int) -> float:
+def reading_cost(f: Facts, s: State, r: int, slot: int, length: int) -> float:
     """What reading adds: bandwidth beyond the peak so far, or a cache that is not there yet; infinite where there is
     not so much."""
     row = f.rows[r]
@@ -65,10 +65,10 @@ def reading_cost(f: Facts, s: State, r: int, slot: int) -> float:
         return cost
     bandwidth = s.bandwidth[row["site"]]
     most, across = 0.0, 0.0
-    for t in range(slot, slot + row["duration"]):
+    for t in range(slot, slot + length):
         most = max(most, bandwidth[t])
     if row["link"] >= 0:
-        for t in range(slot, slot + row["duration"]):
+        for t in range(slot, slot + length):
             across = max(across, s.crossing[row["link"], t])
     if row["link"] >= 0 and across + row["rate"] > f.link_cap[row["link"]] * ROUNDING:
         return math.inf
@@ -76,7 +76,7 @@ def reading_cost(f: Facts, s: State, r: int, slot: int) -> float:
 
 
 @kernel
-def read(f: Facts, s: State, r: int, slot: int, sign: int) -> None:
+def read(f: Facts, s: State, r: int, slot: int, length: int, sign: int) -> None:
     """Let a run read, or (sign -1) stop it."""
     row = f.rows[r]
     if row["dataset"] < 0:
@@ -85,13 +85,13 @@ def read(f: Facts, s: State, r: int, slot: int, sign: int) -> None:
     state = s.sites[site]
     if row["rate"] > 0:
         readers, bandwidth = s.readers[site], s.bandwidth[site]
-        for t in range(slot, slot + row["duration"]):
+        for t in range(slot, slot + length):
             readers[t] += sign
             bandwidth[t] += sign * row["rate"]
             if readers[t] == 0:
                 bandwidth[t] = 0.0  # whatever rounding has left would be billed the fixed price
         if row["link"] >= 0:
-            for t in range(slot, slot + row["duration"]):
+            for t in range(slot, slot + length):
                 s.crossing[row["link"], t] += sign * row["rate"]
         peak = 0.0
         for t in range(len(bandwidth)):

@@ -24,6 +24,8 @@ from models.starts import Starts
 from models.storage.tariff import tariff_of
 
 UNLIMITED = 2**40
+MOST_CHANGES = 7
+"""Of an elastic job in the search, however often it may change."""
 
 
 class Rows(NamedTuple):
@@ -59,7 +61,9 @@ class Rows(NamedTuple):
     busy: np.ndarray
     """GPUs that draw energy."""
     fixed: np.ndarray
-    """Money for any start."""
+    """Money for any start; of a piece for each slot."""
+    work: np.ndarray
+    """Of a piece the part of the job's work that a slot does; else 0."""
     width: np.ndarray
     """Slices of all of its nodes."""
 
@@ -104,6 +108,15 @@ class Jobs(NamedTuple):
     """One entry a job."""
 
     row_start: np.ndarray
+    """First row of each job, shape (J + 1,); pieces are elsewhere."""
+    piece_start: np.ndarray
+    """First piece of each job, shape (J + 1,)."""
+    changes: np.ndarray
+    """How often it may change; 0 where it is not elastic."""
+    restart: np.ndarray
+    """Money for a change."""
+    runs: np.ndarray
+    """Whether it runs already."""
     late: np.ndarray
     """Money for tardiness and lost value by completion slot edge, shape (J, T + 1)."""
     reject: np.ndarray
@@ -188,6 +201,15 @@ class Table:
         return len(self.jobs.reject)
 
     @cached_property
+    def elastic(self) -> list[int]:
+        """Jobs that may change while they run."""
+        return np.flatnonzero(np.diff(self.jobs.piece_start) > 0).tolist()
+
+    def pieces_of(self, j: int) -> np.ndarray:
+        """The pieces of a job."""
+        return np.arange(self.jobs.piece_start[j], self.jobs.piece_start[j + 1])
+
+    @cached_property
     def depth(self) -> list[int]:
         """Predecessors of each job one after the other, counted along the longest chain."""
         jobs = self.jobs
@@ -230,17 +252,20 @@ def _rows(starts: Starts) -> tuple[Rows, np.ndarray]:
         ram = 0.0 if pool.ram is None else pool.ram if mode.is_gang else mode.ram_gb
         link = -1 if row.link is None else links[sites[row.link[0]], sites[row.link[1]]]
         ints.append((
-            row.job, mode.pool, mode.duration, first, last, mask, mode.num_nodes, 0 if shares else whole,
+            row.job, mode.pool, row.duration, first, last, mask, mode.num_nodes, 0 if shares else whole,
             mode.slices if shares else 0, cores, row.site, row.dataset, row.level, link, row.kept,
             mode.num_nodes * mode.slices,
         ))  # fmt: skip
-        floats.append((mode.memory_gb if shares else 0.0, ram, row.link_rate, mode.busy_gpus, row.fixed_cost))
+        floats.append((
+            mode.memory_gb if shares else 0.0, ram, row.link_rate, mode.busy_gpus, row.fixed_cost,
+            row.progress if row.is_piece else 0.0,
+        ))  # fmt: skip
     i = np.array(ints, dtype=np.int32).reshape(len(rows), 16).T.copy()
-    f = np.array(floats, dtype=float).reshape(len(rows), 5).T.copy()
+    f = np.array(floats, dtype=float).reshape(len(rows), 6).T.copy()
     found = Rows(
         job=i[0], pool=i[1], duration=i[2], first=i[3], last=i[4], mask=i[5], num_nodes=i[6], gpus=i[7], slices=i[8],
         memory=f[0], cores=i[9], ram=f[1], site=i[10], dataset=i[11], level=i[12], link=i[13], rate=f[2],
-        kept=i[14].astype(np.bool_), busy=f[3], fixed=f[4], width=i[15],
+        kept=i[14].astype(np.bool_), busy=f[3], fixed=f[4], work=f[5], width=i[15],
     )  # fmt: skip
     return found, np.array(masks, dtype=np.bool_).reshape(len(masks), starts.num_slots)
 
@@ -293,11 +318,20 @@ def _jobs(starts: Starts, rows: Rows) -> Jobs:
     for j, names in enumerate(before):
         for i in names:
             after[i].append(j)
-    counts = np.bincount(rows.job, minlength=len(instance.jobs))
-    row_start = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    whole = rows.work == 0
+    row_start = _starts_of(rows.job[whole], len(instance.jobs))
+    piece_start = int(whole.sum()) + _starts_of(rows.job[~whole], len(instance.jobs))
+    most = [
+        MOST_CHANGES if job.elastic is None or job.elastic.changes is None else job.elastic.changes
+        for job in instance.jobs
+    ]
     linked = {j for j, names in enumerate(before) if names} | {i for names in before for i in names}
     return Jobs(
         row_start=row_start,
+        piece_start=piece_start,
+        changes=np.where(np.diff(piece_start) > 0, np.minimum(most, MOST_CHANGES), 0).astype(np.int32),
+        restart=np.array([job.restart_cost for job in instance.jobs]),
+        runs=np.array([job.running is not None for job in instance.jobs], dtype=np.bool_),
         late=late,
         reject=np.array([math.inf if job.reject_cost is None else job.reject_cost for job in instance.jobs]),
         before_start=_offsets(before),
@@ -308,13 +342,18 @@ def _jobs(starts: Starts, rows: Rows) -> Jobs:
     )
 
 
+def _starts_of(jobs: np.ndarray, number: int) -> np.ndarray:
+    """Where the rows of each job begin, from their jobs in ascending order, shape (number + 1,)."""
+    return np.concatenate([[0], np.cumsum(np.bincount(jobs, minlength=number))]).astype(np.int32)
+
+
 def _twins(instance: Instance, rows: Rows, row_start: np.ndarray, late: np.ndarray, linked: set[int]) -> np.ndarray:
     """Identical jobs are priced once: the same rows, the same costs at every edge, no predecessor or successor."""
     twin = np.arange(len(instance.jobs), dtype=np.int32)
     seen: dict[bytes, int] = {}
     fields = [values for name, values in zip(Rows._fields, rows, strict=True) if name != "job"]
     for j, job in enumerate(instance.jobs):
-        if j in linked or job.running is not None:
+        if j in linked or job.running is not None or job.elastic is not None:
             continue
         part = slice(row_start[j], row_start[j + 1])
         what = [values[part].tobytes() for values in fields]

@@ -117,7 +117,8 @@ def test_a_place_is_the_cheapest_and_costs_what_it_adds(family: str) -> None:
                 occupancy.put(rows[r].job, r, slot, found.nodes, found.gpu)
                 reject = instance.jobs[rows[r].job].reject_cost or 0.0
                 assert occupancy.cost - before == pytest.approx(found.delta - reject, rel=1e-9, abs=1e-9), case
-                assert (rows[r].job, r, slot, spot) in occupancy.steps(), case
+                step = dict(occupancy.steps())[rows[r].job]
+                assert (step.row, step.slot, step.spot) == (r, slot, spot), case
                 occupancy.undo()
                 occupancy.commit()
     assert places > 100

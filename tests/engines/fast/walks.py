@@ -14,9 +14,9 @@ from models.domain import Instance
 from models.precedence import precedence_graph
 from models.starts import all_starts
 from planner.engines.assemble import cost_of
-from planner.engines.fast.limits import Limits
+from planner.engines.fast.limits import Limits, Priced
 from planner.engines.fast.occupancy import Occupancy
-from planner.engines.fast.pricing import Priced, Prices, Pricing
+from planner.engines.fast.pricing import Prices, Pricing
 from planner.engines.fast.table import Table
 from planner.engines.schedule import Schedule, Step
 from planner.horizon import num_slots_of
@@ -82,7 +82,8 @@ def walk(occupancy: Occupancy, draw: random.Random, steps: int) -> Iterator[str]
             occupancy.suppose_nothing()
             occupancy.commit()
         elif what == "put":
-            rows = [r for r in range(len(table.rows.job)) if can_run(occupancy, graph, int(table.rows.job[r]))]
+            whole = np.flatnonzero(table.rows.work == 0).tolist()
+            rows = [r for r in whole if can_run(occupancy, graph, int(table.rows.job[r]))]
             if not rows:
                 continue
             r = draw.choice(rows)

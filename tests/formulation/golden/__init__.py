@@ -41,7 +41,7 @@ def _legend(case: Case) -> Iterator[str]:
         pool = instance.pools[row.pool]
         slots = f"{row.duration} slot{'s' if row.duration > 1 else ''}"
         level = f", cached {row.level}/{instance.cache_levels}" if row.level else ""
-        kept = ", kept" if row.kept else ""
+        kept = (", kept" if row.kept else "") + (", a piece" if row.is_piece else "")
         yield (
             f"\\ row {r}: job {row.job} ({instance.jobs[row.job].id}), {row.mode.name}, "
             f"pool {row.pool} ({pool.id}), {slots}{level}{kept}"
