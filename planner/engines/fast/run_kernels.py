@@ -23,7 +23,7 @@ from planner.engines.fast.compiled import kernel
 
 STAY, FRESH, AFTER = 0, 1, 2
 """Where a run in a slot comes from: it goes on, begins, or has changed."""
-DONE, LEAST_DONE = 1 - 5e-10, 1 - 1e-9
+DONE, LEAST_DONE = 1 - 0.999e-9, 1 - 1.001e-9
 """Of the work: what a run has to do, and what any run does (`models.starts.WORK_DONE`); sums round."""
 GRID, REFINED, EDGES = 8, 10, 3
 """Prices of the work tried at first, tried then where the best edge may be, and edges for which a run is made."""
@@ -234,7 +234,7 @@ def both_runs(task: Task, e: int, room: Room) -> None:
 @kernel
 def join(task: Task, e: int, room: Room, less_than: float) -> float:
     """The cheapest of the runs that follow one of both up to some slot and the other from there, into the third path;
-    its cost, or `less_than` where none costs less."""
+    its cost, infinite where none costs less than so much."""
     first, kept, paths = task.first, task.kept, room.paths
     best, best_order, best_slot = less_than, -1, -1
     for order in range(2):
@@ -261,9 +261,10 @@ def join(task: Task, e: int, room: Room, less_than: float) -> float:
                 total += task.fresh[begin]
             if total < best:
                 best, best_order, best_slot = total, order, t
-    if best_order >= 0:
-        for t in range(first, e):
-            paths[2, t] = paths[best_order, t] if t < best_slot else paths[1 - best_order, t]
+    if best_order < 0:
+        return math.inf
+    for t in range(first, e):
+        paths[2, t] = paths[best_order, t] if t < best_slot else paths[1 - best_order, t]
     return best
 
 
@@ -282,7 +283,7 @@ def cheapest_run(task: Task, room: Room, best: np.ndarray) -> float:
         beyond = proven[e, 0] + late[e]
         both_runs(task, e, room)
         total = join(task, e, room, found - late[e])
-        if total + late[e] < found:
+        if total < math.inf:
             found = total + late[e]
             for t in range(task.first, task.end):
                 best[t] = room.paths[2, t] if t < e else -1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from models.check import check
 from models.domain import Instance
 from models.domain.entities import Elastic
 from planner.engines.assemble import cost_of, plan_of
-from planner.engines.fast.compiled import compiled
+from planner.engines.fast.compiled import compiled, sources
 from planner.engines.fast.occupancy import Occupancy
 from planner.engines.fast.run_kernels import Room, Task, cheapest_run, price_work, room_for
 from tests.engines.fast.walks import occupancy_of, set_random_prices, total, walk
@@ -24,12 +24,20 @@ from tests.engines.samples import HOUR, Doc, instance_of, mode, running
 from tests.random_instances import FAMILIES, random_instance
 
 
-@compiled
-def priced_and_made(task: Task, room: Room, best: np.ndarray) -> tuple[float, float]:
-    """What runs are said to cost at least, and what the run that is made costs."""
-    e = price_work(task, room)
-    least = math.inf if e < 0 else room.proven[e, 0] + task.late[e]
-    return least, cheapest_run(task, room, best)
+def _entry() -> Callable[..., tuple[float, float, int]]:
+    stamp = sources("compiled", "run_kernels")  # so that what is kept on disk is that of these kernels
+
+    @compiled
+    def priced_and_made(task: Task, room: Room, best: np.ndarray) -> tuple[float, float, int]:
+        """What runs are said to cost at least, and what the run that is made costs."""
+        e = price_work(task, room)
+        least = math.inf if e < 0 else room.proven[e, 0] + task.late[e]
+        return least, cheapest_run(task, room, best), stamp
+
+    return priced_and_made
+
+
+priced_and_made = _entry()
 
 
 def cost_of_path(task: Task, path: tuple[int, ...]) -> float:
@@ -78,7 +86,7 @@ def test_runs_are_priced_from_below_and_made_at_what_they_cost() -> None:
     for task in tasks():
         num_modes, num_slots = task.cost.shape
         best = np.full(num_slots, -1)
-        least, made = priced_and_made(task, room_for(num_modes, num_slots), best)
+        least, made, _ = priced_and_made(task, room_for(num_modes, num_slots), best)
         paths = itertools.product(range(-1, num_modes), repeat=num_slots)
         optimum = min(cost_of_path(task, path) for path in paths if any(m >= 0 for m in path))
         assert math.isinf(optimum) == math.isinf(made)
@@ -92,6 +100,26 @@ def test_runs_are_priced_from_below_and_made_at_what_they_cost() -> None:
     assert len(optimal) > 200
     assert np.mean(optimal) > 0.97
     assert np.mean(bounds) > 0.97
+
+
+def test_long_runs_do_all_of_their_work() -> None:
+    """Too many to go through: each costs what it is said to, and no less than the bound."""
+    rng = np.random.default_rng(2)
+    for _ in range(400):
+        num_modes, num_slots = int(rng.integers(2, 8)), int(rng.integers(10, 40))
+        cost = rng.uniform(0.1, 1.0, (num_modes, 1)) + rng.choice(
+            [0.0, 0.3, np.inf], p=[0.6, 0.35, 0.05], size=(1, num_slots)
+        )
+        late = np.maximum(0.0, np.arange(num_slots + 1.0) - rng.integers(5, num_slots)) * rng.uniform(0.01, 1.0)
+        task = Task(
+            cost, rng.uniform(0.05, 0.2, num_modes), np.zeros(num_modes, dtype=np.bool_), np.zeros(num_slots + 1), late,
+            float(rng.choice([0.0, 0.1])), 0, num_slots,
+        )  # fmt: skip
+        best = np.full(num_slots, -1)
+        least, made, _ = priced_and_made(task, room_for(num_modes, num_slots), best)
+        if math.isfinite(made):
+            assert made == pytest.approx(cost_of_path(task, tuple(best.tolist())), rel=1e-9)
+            assert least <= made * (1 + 1e-9)
 
 
 def elastic(instance: Instance, draw: random.Random) -> Instance:
