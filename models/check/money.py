@@ -176,8 +176,8 @@ def earned(facts: Facts, course: Course) -> float:
     return next((step.value for step in job.value if course.end <= step.by / slot + SLOT_ROUNDING), 0.0)
 
 
-def utility_part(utility: Utility, release: float, end: int, slot: float) -> float:
-    """The part of a utility's worth that is left at a completion, a slot edge: from 0 to 1. Times in seconds."""
+def utility_part(utility: Utility, release: float, end: float, slot: float) -> float:
+    """The part of a utility's worth that is left at a completion, an edge of slots of some length: from 0 to 1."""
     completion = end * slot
     if isinstance(utility, LinearUtility):
         late = completion - utility.full_until

@@ -11,7 +11,20 @@ import typer
 from typer.core import TyperGroup
 
 from planner import __version__
-from planner.cli import check, convert, frontier, generate, importing, output, plan, schema, show, storage, tariff
+from planner.cli import (
+    check,
+    convert,
+    frontier,
+    generate,
+    importing,
+    output,
+    plan,
+    schema,
+    show,
+    simulate,
+    storage,
+    tariff,
+)
 from planner.cli.exits import Exit, exit_code_help
 from planner.cli.failures import tell
 from planner.cli.options import examples
@@ -82,6 +95,7 @@ _add(plan.plan, plan.EPILOG, "Make the cheapest plan for an instance.")
 _add(show.show, show.EPILOG, "Show a plan in tables and charts.")
 _add(check.check, check.EPILOG, "Check a plan against its instance.")
 _add(frontier.frontier, frontier.EPILOG, "Show what every budget brings.")
+_add(simulate.simulate, simulate.EPILOG, "Simulate a policy as jobs arrive.")
 _add(storage.storage, storage.EPILOG, "Show what to cache and what bandwidth to buy.")
 _add(tariff.tariff, tariff.EPILOG, "Fit bandwidth tariffs to a price list.")
 _add(generate.generate, generate.EPILOG, "Write a random instance of a family.")

@@ -245,13 +245,17 @@ def _legend(facts: Facts, canvas: Canvas, axis: Axis, view: View) -> list[Text]:
         if facts.instance is not None
         else [f"[{owned}] running"]
     )
+    if facts.changed:
+        parts.append(f"{canvas.pick('»', '>')}{owned}] after a change")
     parts.append(f"[{owned}! late")
+    dots = canvas.pick("··", "..")
     if view == "node":
-        parts += [f"{canvas.pick('··', '..')} on", "in brackets: GPUs of the node"]
-    if any(len(run.segments) > 1 for run in facts.plan.runs):
-        parts.insert(-1, f"{canvas.pick('»━', '>=')}] after a change")
+        parts += [f"{dots} on", "in brackets: GPUs of the node"]
     if view == "job" and facts.instance is not None:
-        parts += [f"{canvas.pick('··', '..')} waiting since release", f"{canvas.pick('◆', 'D')} due"]
+        parts.append(f"{dots} waiting since release{' or paused' if facts.changed else ''}")
+        parts.append(f"{canvas.pick('◆', 'D')} due")
+    elif view == "job" and facts.changed:
+        parts.append(f"{dots} paused")
     text = "   ".join(parts)
     grid = f"a column is {hours(axis.column_s / 3600)}; times are {facts.clock.zone}"
     return [Text(""), Text(text, FAINT), Text(grid, FAINT)]

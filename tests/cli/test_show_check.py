@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from planner.io.instances import read_instance
+from planner.io.instances import read_instance, write_instance
 from planner.io.plans import plan_bytes, write_plan_folder
 from tests.cli.conftest import Run, write_document
+from tests.models.plans import CASES
 from tests.report.samples import instance_document, plan_document, sample_plan, segment
 
 
@@ -58,6 +59,22 @@ def test_a_solved_plan_passes_its_check(run: Run, instance_file: Path, tmp_path:
     document = json.loads(run("check", instance_file, tmp_path / "plan", "--json").stdout)
     assert document["status"] == "ok"
     assert document["cost"] == pytest.approx(document["plan_cost"])
+
+
+def test_a_plan_of_jobs_that_change_is_checked_and_shown(run: Run, tmp_path: Path) -> None:
+    case = CASES["elastic"]
+    write_instance(case.instance, tmp_path / "tonight.yaml")
+    write_plan_folder(case.plan, case.instance, tmp_path / "plan")
+    assert run("check", tmp_path / "tonight.yaml", tmp_path / "plan").exit_code == 0
+    for by in ("pool", "job", "node"):
+        said = run("show", tmp_path / "plan", "--by", by, "--instance", tmp_path / "tonight.yaml").stdout
+        assert "2 (1 late, 0 rejected, 2 burst to rented nodes, 1 changed as they run)" in said
+        assert "after a change" in said
+    document = json.loads(plan_bytes(case.plan))
+    document["runs"][0]["segments"][1]["places"][0]["gpus"] = [0]
+    result = run("check", tmp_path / "tonight.yaml", write_document(tmp_path / "false.json", document), "--json")
+    assert result.exit_code == 6
+    assert [entry["where"] for entry in json.loads(result.stdout)["violations"]] == ["job grows, segment 2"]
 
 
 @pytest.mark.parametrize("by", ["pool", "job", "node"])

@@ -115,6 +115,26 @@ def test_the_tables_say_what_the_plan_says(tmp_path: Path) -> None:
     assert (cache["dataset"], cache["fraction"], cache["size_gb"]) == ("'=d", "0.5", "100.0")
 
 
+def test_a_run_of_several_segments_has_a_row_for_each(tmp_path: Path) -> None:
+    instance = _instance()
+    plan = _plan(instance)
+    (run,) = plan.runs
+    last = {"start_slot": 4, "end_slot": 5, "start": instance.instant(4), "end": instance.instant(5)}
+    segments = (run.segments[0], run.segments[0].model_copy(update={**last, "places": run.segments[0].places[:1]}))
+    longer = run.model_copy(update={"segments": segments, "completion": instance.instant(5), "tardiness_h": 3.0})
+    changed = plan.model_copy(update={"runs": (longer,)})
+    write_plan_folder(changed, instance, tmp_path / "p")
+    assert read_plan(tmp_path / "p") == changed
+    rows = _rows(tmp_path / "p" / "assignments.csv")
+    columns = ("job", "segment", "segments", "nodes", "start", "end")
+    assert [tuple(row[column] for column in columns) for row in rows] == [
+        ("j", "1", "2", "0;2", instance.instant(1), instance.instant(3)),
+        ("j", "2", "2", "0", instance.instant(4), instance.instant(5)),
+    ]
+    assert {(row["due"], row["completion"]) for row in rows} == {(instance.instant(2), instance.instant(5))}
+    assert [row["tardiness_h"] for row in rows] == ["", "3.0"], "a sum over the rows counts it once"
+
+
 @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@x", '=HYPERLINK("x")'])
 def test_names_never_become_formulas(tmp_path: Path, name: str) -> None:
     instance = _instance(name, name)

@@ -66,6 +66,8 @@ def test_valid_files_obey_the_schema(validator: Any, text: str) -> None:
         (("jobs", 0, "utility"), {"shape": "stair", "worth": 1, "by": "3h"}),
         (("jobs", 0, "utility"), {"shape": "step", "worth": 1, "zero_at": "3h"}),
         (("jobs", 0, "utility"), {"shape": "sigmoid", "worth": 1, "midpoint": "3h", "scale": 0}),
+        (("jobs", 0, "elastic"), True), (("jobs", 0, "elastic"), {"change": 1}),
+        (("jobs", 0, "elastic"), {"changes": -1}), (("jobs", 0, "elastic"), {"changes": 1.5}),
     ],
 )  # fmt: skip
 def test_an_editor_sees_what_the_program_would_refuse(validator: Any, path: tuple[Any, ...], value: Any) -> None:

@@ -94,3 +94,13 @@ def plan_document(instance: Instance) -> dict[str, Any]:
 def sample_plan(instance: Instance, **changes: Any) -> Plan:
     """The plan, with some fields changed."""
     return Plan.model_validate(plan_document(instance) | changes)
+
+
+def changed_runs() -> list[dict[str, Any]]:
+    """alpha on owned nodes, on rented ones after a pause of an hour, then on owned ones; beta and gamma as ever."""
+    stretches = [segment("owned", 0, 4), segment("burst", 6, 9), segment("owned", 9, 12)]
+    return [
+        {"job": "alpha", "segments": stretches, "completion": "", "tardiness_h": 2.0},
+        {"job": "beta", "segments": [segment("owned", 0, 4, node=1)], "completion": "", "tardiness_h": 0.0},
+        {"job": "gamma", "segments": [segment("owned", 4, 6, gpus=(2, 3))], "completion": "", "tardiness_h": 0.0},
+    ]

@@ -13,7 +13,7 @@ from planner.report.canvas import Axis, Bar, Canvas, Row, draw_bar, lanes, strip
 from planner.report.facts import Facts
 from planner.report.gantt import View, busy_gpus, gantt, last_slot, portions
 from planner.report.text import Clock
-from tests.report.samples import START, sample_instance, sample_plan, segment
+from tests.report.samples import START, changed_runs, sample_instance, sample_plan, segment
 
 CLOCK = Clock(START, 1800)
 
@@ -92,6 +92,43 @@ def test_by_node_shows_idle_time_and_gpus() -> None:
     assert "." in row[row.index("]") : row.index("[gamma")], "on without work"
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_by_job_a_run_of_several_segments_is_one_row(known: bool) -> None:
+    instance = sample_instance()
+    plan = sample_plan(instance, runs=changed_runs())
+    rows = plain(gantt(Facts(plan, instance if known else None), Canvas(104, ascii_only=True), "job"))
+    (row,) = [row for row in rows if row.startswith("alpha")]
+    one, _, rest = row.partition("]")
+    assert one.startswith("alpha [2xA100")
+    assert set(rest.partition(">")[0]) == {"."}, "paused"
+    assert rest.count(">") == 2
+    assert row.count("[") == 1
+    assert row.count("!") == 1
+    assert row.rstrip().endswith("!"), "late at its end, not at each change"
+    assert any(">==] after a change" in row and "paused" in row for row in rows[-2:])
+    assert not any("after a change" in row for row in plain(gantt(Facts(sample_plan(instance)), Canvas(99), "job")))
+
+
+def test_by_pool_a_run_stays_on_its_line_where_it_fits() -> None:
+    instance = sample_instance()
+    rows = plain(
+        gantt(Facts(sample_plan(instance, runs=changed_runs()), instance), Canvas(104, ascii_only=True), "pool")
+    )
+    (line,) = [row for row in rows if "[alpha" in row]
+    assert ">alpha" in line, "the line is kept for it though gamma could have it"
+    assert line.rstrip().endswith("!")
+    assert "gamma" not in line
+    burst = rows[next(k for k, row in enumerate(rows) if row.startswith("burst,")) + 2]
+    assert burst.strip().startswith(">alpha~")
+
+
+def test_by_pool_hidden_segments_of_a_run_count_once() -> None:
+    stretches = [segment("owned", k, k + 1) for k in range(0, 40, 8)]
+    runs = [{"job": f"j{k}", "segments": stretches, "completion": "", "tardiness_h": 0} for k in range(9)]
+    rows = plain(gantt(Facts(sample_plan(sample_instance(), runs=runs)), Canvas(80), "pool", max_lanes=4))
+    assert any("and 6 runs more" in row for row in rows)
+
+
 def test_without_an_instance_nothing_is_called_owned() -> None:
     rows = plain(gantt(Facts(sample_plan(sample_instance())), Canvas(80), "pool"))
     assert not any("owned nodes" in row or "rented" in row for row in rows)
@@ -129,13 +166,17 @@ def test_no_row_is_wider_than_the_page(view: str, width: int, ascii_only: bool) 
 
 
 @given(
-    st.lists(st.tuples(st.integers(0, 300), st.integers(1, 90)), max_size=40),
+    st.lists(st.tuples(st.integers(0, 300), st.integers(1, 90), st.none() | st.sampled_from("abc")), max_size=40),
     st.integers(8, 150),
     st.integers(390, 800),
 )
 def test_lanes_hold_every_bar_and_none_covers_another(spans: list, columns: int, num_slots: int) -> None:
     axis = Axis(CLOCK, num_slots, columns)
-    bars = [Bar(first, first + length, f"j{k}") for k, (first, length) in enumerate(spans)]
+    runs = [run for _, _, run in spans]
+    bars = [
+        Bar(first, first + length, f"j{k}", run=run, is_change=run is not None and run in runs[:k])
+        for k, (first, length, run) in enumerate(spans)
+    ]
     rows = lanes(bars, axis)
     assert sorted(bar.text for row in rows for bar in row) == sorted(bar.text for bar in bars)
     for row in rows:
@@ -143,6 +184,15 @@ def test_lanes_hold_every_bar_and_none_covers_another(spans: list, columns: int,
             assert axis.span(one)[1] <= axis.span(two)[0]
     spans_drawn = [axis.span(bar) for bar in bars]
     assert len(rows) == max((sum(a <= t < b for a, b in spans_drawn) for t in range(columns)), default=0)
+
+
+@pytest.mark.parametrize("others", [[(4, 8)], [(0, 4), (4, 9), (6, 12)], [(4, 20), (4, 6)]])
+def test_stretches_without_a_pause_share_a_row(others: list[tuple[int, int]]) -> None:
+    run = [Bar(first, first + 4, "run", run="run", is_change=first > 0) for first in (0, 4, 8)]
+    bars = [Bar(first, end, f"a{k}") for k, (first, end) in enumerate(others)]
+    rows = lanes([*bars, *run], Axis(CLOCK, 20, 20))
+    assert [bar for row in rows for bar in row if bar.run] == run
+    assert sum(any(bar.run for bar in row) for row in rows) == 1
 
 
 @settings(max_examples=60)
@@ -166,14 +216,18 @@ def test_axis_labels_stand_at_their_ticks(num_slots: int, columns: int, slot_s: 
             assert abs(away) <= num_slots * slot_s / columns + 1
 
 
-def test_a_bar_of_one_column_still_says_late_and_rented() -> None:
+def test_a_bar_of_one_column_still_says_late_rented_or_changed() -> None:
     axis = Axis(CLOCK, 100, 10)
     seen = set()
-    for is_late, is_burst in ((False, False), (True, False), (False, True)):
+    for is_late, is_burst, is_change in (
+        *((False, False, False), (True, False, False), (False, True, False), (False, False, True)),
+        *((True, True, True), (False, True, True)),
+    ):
         row = Row(10)
-        draw_bar(row, axis, Bar(3, 4, "j", is_late=is_late, is_burst=is_burst), Canvas(10, True))
+        bar = Bar(3, 4, "j", is_late=is_late, is_burst=is_burst, is_change=is_change)
+        draw_bar(row, axis, bar, Canvas(10, True))
         seen.add(row.text().plain.strip())
-    assert seen == {"#", "!", "~"}
+    assert seen == {"#", "!", "~", ">"}
 
 
 def test_overwriting_half_a_wide_character_blanks_the_other_half() -> None:

@@ -10,9 +10,9 @@ from rich.console import Console
 
 from planner.report.canvas import Canvas
 from planner.report.facts import Facts
-from planner.report.summary import details, summary
+from planner.report.summary import details, jobs_sentence, summary
 from planner.report.tables import job_table, node_table, storage_table
-from tests.report.samples import sample_instance, sample_plan, segment
+from tests.report.samples import changed_runs, sample_instance, sample_plan, segment
 
 
 def printed(renderables: object, width: int = 100) -> str:
@@ -90,6 +90,41 @@ def test_job_table_has_a_line_for_each_segment_and_each_rejected_job() -> None:
     assert "reads 100.00 % from cache" in text
     assert "delta" in text
     assert "rejected" in text
+
+
+def test_a_job_that_changes_is_counted_once() -> None:
+    instance = sample_instance()
+    facts = Facts(sample_plan(instance, runs=changed_runs()), instance)
+    assert (facts.late, facts.burst, facts.changed) == (("alpha",), ("alpha",), ("alpha",))
+    assert jobs_sentence(facts) == "4 (1 late, 1 rejected, 1 burst to rented nodes, 1 changed as they run)"
+    assert [facts.document()[f"{what}_jobs"] for what in ("late", "rejected", "burst")] == [1, 1, 1]
+    assert facts.document()["jobs"] == 4
+    assert jobs_sentence(Facts(sample_plan(instance))) == "4 (1 late, 1 rejected)"
+
+
+def test_job_table_names_a_job_that_changes_once() -> None:
+    instance = sample_instance()
+    facts = Facts(sample_plan(instance, runs=changed_runs()), instance)
+    lines = printed([job_table(facts, Canvas(160))], 160).splitlines()
+    at = next(k for k, line in enumerate(lines) if line.startswith("alpha"))
+    first, second, third, after = lines[at : at + 4]
+    assert not second.startswith("alpha")
+    assert "after a pause of 1 h, burst" in second
+    assert "late by 2 h" in third
+    assert ["12 Jan 22:10" in line for line in (first, second, third)] == [False, False, True], "when it is due"
+    assert after.startswith(("gamma", "beta"))
+    assert sum(line.startswith("alpha") for line in lines) == 1
+
+
+def test_a_run_without_segments_is_told_not_hidden() -> None:
+    instance = sample_instance()
+    runs = [{"job": "alpha", "segments": [], "completion": "", "tardiness_h": 0.0}]
+    for known in (instance, None):
+        facts = Facts(sample_plan(instance, runs=runs), known)
+        text = printed([job_table(facts, Canvas(120))], 120)
+        assert "has no segment" in next(line for line in text.splitlines() if line.startswith("alpha"))
+        for view in ("pool", "node", "job"):
+            assert printed(details(facts, Canvas(100), view))  # type: ignore[arg-type]
 
 
 def test_node_table_joins_nodes_with_the_same_times() -> None:

@@ -1,0 +1,68 @@
+"""This planner as a policy: at each call what is left is planned anew, by the fast engine or the exact one.
+
+The plan is checked as every plan is. Where no plan is found within the limits, or none exists, the pressure greedy
+decides; `fallbacks` counts that. Deadlines that clash are given up before: a late job is better than none.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from models.domain import Plan
+from models.errors import Infeasible, NoPlan
+from planner.simulation.policies.pressure import Pressure
+from planner.simulation.policies.remaining import Remaining, remaining_of
+from planner.simulation.state import Decision, State
+
+WORK = 500
+"""Moves of the search at each call, where neither they nor seconds are limited."""
+EXACT_S = 20.0
+"""Seconds for the exact engine at each call where none are given: its solver does not count moves."""
+
+
+class Planned:
+    """Plan what is left, every time."""
+
+    def __init__(
+        self,
+        engine: Literal["fast", "exact"],
+        *,
+        seed: int = 0,
+        time_limit_s: float | None = None,
+        work: int | None = None,
+        gap: float = 1e-3,
+        slot_s: float | None = None,
+        elastic: bool = False,
+        name: str | None = None,
+    ) -> None:
+        self.name: str = name or engine
+        self.engine, self.seed, self.gap = engine, seed, gap
+        # The exact engine's part comes after the search's, so moves are not what limits it.
+        self.work = WORK if engine == "fast" and work is None and time_limit_s is None else work
+        self.time_limit_s = EXACT_S if engine == "exact" and time_limit_s is None else time_limit_s
+        self.slot_s, self.elastic = slot_s, elastic
+        self.fallbacks = 0
+        """Calls in which the greedy had to decide."""
+        self._greedy = Pressure()
+
+    def decide(self, state: State) -> Decision:
+        """Plan, and do what the plan says until the next call."""
+        slot_s = self.slot_s or state.instance.slot
+        for deadlines in (True, False):
+            left = remaining_of(state, slot_s, elastic=self.elastic, deadlines=deadlines)
+            if not left.instance.jobs:
+                return Decision(())
+            try:
+                return Decision(left.assignments(self._plan(left)))
+            except (NoPlan, Infeasible):
+                if not any(job.deadline is not None for job in left.instance.jobs):
+                    break
+        self.fallbacks += 1
+        return self._greedy.decide(state)
+
+    def _plan(self, left: Remaining) -> Plan:
+        from planner.engines.base import Limits
+        from planner.solve import solve
+
+        limits = Limits(time_limit_s=self.time_limit_s, work=self.work, gap=self.gap, seed=self.seed)
+        return solve(left.instance, "fast" if self.engine == "fast" else "auto", limits).plan

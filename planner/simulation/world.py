@@ -1,0 +1,468 @@
+"""A world that goes from event to event and asks a policy what to do.
+
+What happens at one moment happens in this order: completions, planned stops, failures and interruptions, repairs,
+arrivals, planned starts; then the policy is asked where anything has happened that it did not plan. Nothing that is
+drawn (durations, failures, interruptions) depends on what a policy does, so all policies meet the same world.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from models.domain import Instance
+from models.domain.modes import Mode, modes_of
+from models.errors import Defect, NoPlan
+from planner.simulation.nodes import EDGE_S, Node, Nodes
+from planner.simulation.state import Allocation, Assignment, Decision, JobState, Policy, State
+from planner.simulation.trace import Happening, Outage, Stretch
+
+LEAST_REMAINING = 0.01
+"""What is taken to be left of a job that has outlived its estimate."""
+MOST_IDLE = 10_000
+"""Moments in a row in which nothing runs after which the world gives up."""
+
+
+class Kind(IntEnum):
+    """Events, in the order in which those of one moment happen."""
+
+    COMPLETION = 0
+    STOP = 1
+    FAILURE = 2
+    CLOSING = 3
+    INTERRUPTION = 4
+    REPAIR = 5
+    OPENING = 6
+    ARRIVAL = 7
+    START = 8
+    WAKE = 9
+    PERIOD = 10
+    PAID = 11
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the world is like, besides the instance."""
+
+    seed: int = 0
+    may_burst: bool = True
+    moves: bool = True
+    """Whether jobs that run may be stopped."""
+    restart_s: float = 0.0
+    """Time that a restart takes on the new GPUs."""
+    duration_error: float = 0.0
+    """Sigma of the lognormal factor, of median 1, between actual and estimated durations."""
+    mtbf_h: float | None = None
+    """Mean hours between failures of an owned node; None: they do not fail."""
+    repair_h: float = 4.0
+    period_s: float | None = None
+    """The policy is also asked so often; None: at events only."""
+
+
+@dataclass
+class Job:
+    """A job as it really is."""
+
+    index: int
+    factor: float
+    """Actual duration over the estimate."""
+    movable: bool
+    done: float = 0.0
+    """Part of its work that is done, the present stretch left out."""
+    there: Allocation | None = None
+    start_s: float = 0.0
+    work_s: float = 0.0
+    is_restart: bool = False
+    has_run: bool = False
+    first_s: float | None = None
+    complete_s: float | None = None
+    version: int = 0
+    """Stretches begun, so that events of an earlier one are passed over."""
+
+
+@dataclass
+class World:
+    """The world of one simulation; `run` lets it go to its end."""
+
+    instance: Instance
+    policy: Policy
+    options: Options
+    on_call: Callable[[float, int, int], None] = lambda *_: None
+    """Told the time, jobs complete and jobs in all after each call of the policy."""
+    now_s: float = 0.0
+    replan_s: list[float] = field(default_factory=list)
+    stretches: list[Stretch] = field(default_factory=list)
+    outages: list[Outage] = field(default_factory=list)
+    happenings: list[Happening] = field(default_factory=list)
+    rejected: list[int] = field(default_factory=list)
+    restarts: int = 0
+
+    def __post_init__(self) -> None:
+        """Everything before the first event."""
+        instance, options = self.instance, self.options
+        self.nodes = Nodes(instance)
+        self.jobs = [self._job(j) for j in range(len(instance.jobs))]
+        self.known: list[int] = []
+        self.complete: set[int] = set()
+        self._modes = [frozenset(modes_of(instance, job)) for job in instance.jobs]
+        self._before = [[instance.job_index[name] for name in job.after] for job in instance.jobs]
+        self._is_cloud = [instance.sites[instance.site_index[p.site]].kind == "cloud" for p in instance.pools]
+        self._heap: list[tuple[float, int, int, Any]] = []
+        self._serial = self._decision = self._idle = 0
+        self._paid_s: dict[Node, float] = {}
+        """When it is looked at next whether an idle node is to go off."""
+        self._streams: dict[Node, np.random.Generator] = {}
+        self._failed_s: dict[Node, float] = {}
+        for j, job in enumerate(instance.jobs):
+            self._push(max(0.0, job.release), Kind.ARRIVAL, j)
+        for node, rate in self._hazards():
+            is_spot = instance.pools[node[0]].market == "spot"
+            self._streams[node] = np.random.default_rng([options.seed, 7, *node])
+            self._push(self._wait(node, rate), Kind.INTERRUPTION if is_spot else Kind.FAILURE, node)
+        for p, pool in enumerate(instance.pools):
+            for window in pool.unavailable:
+                named = window.nodes
+                closed = list(named) if isinstance(named, tuple) else range(pool.nodes)[-(named or pool.nodes) :]
+                if named != 0:
+                    self._push(max(0.0, window.since), Kind.CLOSING, [(p, node) for node in closed])
+                    self._push(window.until, Kind.OPENING, [(p, node) for node in closed])
+        self._closed: dict[Node, int] = {}
+        if options.period_s is not None:
+            self._push(options.period_s, Kind.PERIOD, None)
+
+    def _job(self, j: int) -> Job:
+        draw = np.random.default_rng([self.options.seed, 3, j])
+        factor = math.exp(self.options.duration_error * float(draw.standard_normal()))
+        running = self.instance.jobs[j].running
+        return Job(j, factor, self.options.moves and (running is None or running.movable))
+
+    def _hazards(self) -> Iterator[tuple[Node, float]]:
+        """Nodes that may fail or be taken back, and how often an hour."""
+        for p, pool in enumerate(self.instance.pools):
+            rate = pool.interruption_rate if pool.market == "spot" else 0.0
+            if pool.market != "spot" and not self._is_cloud[p] and self.options.mtbf_h:
+                rate = 1.0 / self.options.mtbf_h
+            if rate > 0:
+                yield from (((p, node), rate) for node in range(pool.nodes))
+
+    def _wait(self, node: Node, rate: float) -> float:
+        return float(self._streams[node].exponential(3600.0 / rate))
+
+    def _push(self, at_s: float, kind: Kind, what: Any) -> None:
+        heapq.heappush(self._heap, (at_s, int(kind), self._serial, what))
+        self._serial += 1
+
+    # --- the course of events ------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Until every job is complete, or rejected because nothing will run it.
+
+        Raises NoPlan where the policy leaves jobs waiting for ever, Defect where it decides what cannot be.
+        """
+        handlers: dict[Kind, Callable[[Any], bool]] = {
+            Kind.COMPLETION: self._on_completion,
+            Kind.STOP: self._on_stop,
+            Kind.FAILURE: self._on_failure,
+            Kind.CLOSING: self._on_closing,
+            Kind.INTERRUPTION: self._on_interruption,
+            Kind.REPAIR: self._on_repair,
+            Kind.OPENING: self._on_opening,
+            Kind.ARRIVAL: self._on_arrival,
+            Kind.START: self._on_start,
+            Kind.WAKE: lambda decision: bool(decision == self._decision),
+            Kind.PERIOD: self._on_period,
+            Kind.PAID: lambda _: False,
+        }
+        while len(self.complete) + len(self.rejected) < len(self.jobs):
+            if not self._heap:
+                self._give_up()
+                break
+            self.now_s = max(self.now_s, self._heap[0][0])
+            is_asked = False
+            while self._heap and self._heap[0][0] <= self.now_s + EDGE_S:
+                _, kind, _, what = heapq.heappop(self._heap)
+                is_asked |= handlers[Kind(kind)](what)
+            if is_asked and len(self.complete) < len(self.jobs):
+                self._ask()
+            self._rest()
+            self._idle = 0 if any(self.jobs[j].there is not None for j in self.known) else self._idle + 1
+            if self._idle > MOST_IDLE:
+                self._give_up()
+                break
+        self.now_s = max(self.now_s, max((job.complete_s or 0.0 for job in self.jobs), default=0.0))
+        for node in sorted(self.nodes.on_since_s):
+            self.nodes.switch_off(node, self.now_s)
+        for node, since in sorted(self._failed_s.items()):
+            self.outages.append(Outage(pool=self._pool(node), node=node[1], since_s=since, until_s=None))
+
+    def _rest(self) -> None:
+        """Nodes that nothing needs go off, at once or when what is paid is over."""
+        self.nodes.switch_off_idle(self.now_s)
+        for node in sorted(self.nodes.idle):
+            paid = self.nodes.paid_until_s(node, self.now_s)
+            if self._paid_s.get(node) != paid:
+                self._paid_s[node] = paid
+                self._push(paid, Kind.PAID, node)
+
+    def _give_up(self) -> None:
+        """What waits is rejected where that is allowed."""
+        left = [job.index for job in self.jobs if job.complete_s is None]
+        stuck = [self.instance.jobs[j].id for j in left if self.instance.jobs[j].reject_cost is None]
+        if stuck:
+            names = ", ".join(stuck[:5]) + (" and others" if len(stuck) > 5 else "")
+            raise NoPlan(f"policy {self.policy.name} leaves job(s) {names} waiting for ever")
+        for j in left:
+            if self.jobs[j].there is not None:
+                self._end(self.jobs[j])
+        self.rejected += left
+
+    def _pool(self, node: Node) -> str:
+        return self.instance.pools[node[0]].id
+
+    def _note(self, kind: Any, *, job: int | None = None, node: Node | None = None) -> None:
+        self.happenings.append(
+            Happening(
+                at_s=self.now_s,
+                kind=kind,
+                job=None if job is None else self.instance.jobs[job].id,
+                pool=None if node is None else self._pool(node),
+                node=None if node is None else node[1],
+            )
+        )
+
+    def _on_arrival(self, j: int) -> bool:
+        self.known.append(j)
+        self.known.sort(key=lambda k: (self.instance.jobs[k].release, k))
+        self._note("arrival", job=j)
+        running = self.instance.jobs[j].running
+        if running is not None:
+            pool = self.instance.pool_index[running.pool]
+            mode = next(m for m in self._modes[j] if (m.name, m.pool, m.speed) == (running.mode, pool, 1.0))
+            self.jobs[j].has_run = True
+            self._begin(self.jobs[j], Allocation(mode, running.places), is_restart=False)
+        return True
+
+    def _on_completion(self, what: tuple[int, int]) -> bool:
+        job = self.jobs[what[0]]
+        if job.version != what[1] or job.there is None:
+            return False
+        self._end(job, is_complete=True)
+        job.complete_s = self.now_s
+        self.complete.add(job.index)
+        self.known.remove(job.index)
+        self._note("completion", job=job.index)
+        return True
+
+    def _on_stop(self, what: tuple[int, int, int]) -> bool:
+        decision, j, version = what
+        job = self.jobs[j]
+        if decision == self._decision and job.version == version and job.there is not None:
+            self._end(job)
+        return False
+
+    def _on_start(self, what: tuple[int, Assignment]) -> bool:
+        decision, assignment = what
+        job = self.jobs[assignment.job]
+        if decision != self._decision or job.complete_s is not None or job.there is not None:
+            return decision == self._decision and job.there is not None
+        if self._problem(job, assignment.allocation) is not None:
+            return True  # someone else is late
+        self._begin(job, assignment.allocation, is_restart=job.has_run)
+        self._plan_end(assignment)
+        return False
+
+    def _on_failure(self, node: Node) -> bool:
+        self._push(self.now_s + 3600.0 * self.options.repair_h, Kind.REPAIR, node)
+        self._failed_s[node] = self.now_s
+        self._note("failure", node=node)
+        self._lose(node)
+        self._close(node)
+        return True
+
+    def _on_repair(self, node: Node) -> bool:
+        since = self._failed_s.pop(node)
+        self.outages.append(Outage(pool=self._pool(node), node=node[1], since_s=since, until_s=self.now_s))
+        self._note("repair", node=node)
+        assert self.options.mtbf_h is not None
+        self._push(self.now_s + self._wait(node, 1.0 / self.options.mtbf_h), Kind.FAILURE, node)
+        self._open(node)
+        return True
+
+    def _on_interruption(self, node: Node) -> bool:
+        rate = self.instance.pools[node[0]].interruption_rate
+        self._push(self.now_s + self._wait(node, rate), Kind.INTERRUPTION, node)
+        if node not in self.nodes.on_since_s:
+            return False
+        self._note("interruption", node=node)
+        self._lose(node)
+        return True
+
+    def _on_closing(self, nodes: list[Node]) -> bool:
+        for node in nodes:
+            self._lose(node)
+            self._close(node)
+        return True
+
+    def _on_opening(self, nodes: list[Node]) -> bool:
+        for node in nodes:
+            self._open(node)
+        return True
+
+    def _on_period(self, _: None) -> bool:
+        assert self.options.period_s is not None
+        self._push(self.now_s + self.options.period_s, Kind.PERIOD, None)
+        return True
+
+    def _close(self, node: Node) -> None:
+        """A node cannot be used; windows and failures may overlap."""
+        self._closed[node] = self._closed.get(node, 0) + 1
+        self.nodes.down.add(node)
+
+    def _open(self, node: Node) -> None:
+        self._closed[node] -= 1
+        if not self._closed[node]:
+            self.nodes.down.discard(node)
+
+    def _lose(self, node: Node) -> None:
+        """A node goes off, and what runs on it stops; what is done is kept."""
+        for j in list(self.known):
+            there = self.jobs[j].there
+            if there is not None and node in self.nodes.nodes_of(there):
+                self._end(self.jobs[j])
+        if node in self.nodes.on_since_s:
+            self.nodes.switch_off(node, self.now_s)
+
+    def modes_of(self, j: int) -> frozenset[Mode]:
+        """Every usable mode of a job."""
+        return self._modes[j]
+
+    # --- the policy ----------------------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """What the policy sees."""
+        return State(
+            now_s=self.now_s,
+            instance=self.instance,
+            jobs=tuple(self._seen(self.jobs[j]) for j in self.known),
+            complete=frozenset(self.complete),
+            down=frozenset(self.nodes.down),
+            on_since_s=dict(self.nodes.on_since_s),
+            restart_s=self.options.restart_s,
+            may_burst=self.options.may_burst,
+        )
+
+    def _seen(self, job: Job) -> JobState:
+        done = job.done + (0.0 if job.there is None else self._work(job))
+        remaining = max(LEAST_REMAINING, 1.0 - done * job.factor)
+        return JobState(job.index, remaining, job.there, job.has_run, job.movable)
+
+    def _ask(self) -> None:
+        begun = time.perf_counter()
+        decision = self.policy.decide(self.state())
+        self.replan_s.append(time.perf_counter() - begun)
+        self._decision += 1
+        self._follow(decision)
+        self.on_call(self.now_s, len(self.complete), len(self.jobs))
+
+    def _follow(self, decision: Decision) -> None:
+        """Let running jobs go on or stop, and begin and plan the others."""
+        now = [a for a in decision.assignments if a.start_s <= self.now_s + EDGE_S]
+        active = {a.job: a for a in now}
+        if len(active) < len(now):
+            raise self._wrong("gives a job two things to do at once")
+        for j in list(self.known):
+            job, planned = self.jobs[j], active.get(j)
+            if job.there is None:
+                continue
+            if planned is None or planned.allocation != job.there:
+                if not job.movable:
+                    raise self._wrong(f"stops job {self.instance.jobs[j].id}, which may not be moved")
+                self._end(job)
+            else:
+                self._plan_end(planned)
+        for planned in now:
+            job = self.jobs[planned.job]
+            if planned.job not in self.known:
+                raise self._wrong(f"starts a job that is complete or unknown: {planned.job}")
+            if job.there is None:
+                problem = self._problem(job, planned.allocation)
+                if problem is not None:
+                    raise self._wrong(f"starts job {self.instance.jobs[planned.job].id}, but {problem}")
+                self._begin(job, planned.allocation, is_restart=job.has_run)
+                self._plan_end(planned)
+        for later in decision.assignments:
+            if later.start_s > self.now_s + EDGE_S:
+                self._push(later.start_s, Kind.START, (self._decision, later))
+        if decision.wake_s is not None:
+            self._push(max(decision.wake_s, self.now_s + EDGE_S * 10), Kind.WAKE, self._decision)
+
+    def _wrong(self, what: str) -> Defect:
+        return Defect(f"policy {self.policy.name} {what}, {self.now_s:g} s after the start")
+
+    def _problem(self, job: Job, there: Allocation) -> str | None:
+        """Why a job cannot begin there now; None where it can."""
+        record, pool = self.instance.jobs[job.index], self.instance.pools[there.mode.pool]
+        if there.mode not in self._modes[job.index]:
+            return f"it has no mode {there.mode.name} in pool {pool.id}"
+        if any(i not in self.complete for i in self._before[job.index]):
+            return f"not all of {', '.join(record.after)} are complete"
+        if self._is_cloud[there.mode.pool] and not self.options.may_burst:
+            return f"pool {pool.id} may not be used"
+        return self.nodes.misfit(there)
+
+    def _plan_end(self, assignment: Assignment) -> None:
+        if assignment.end_s is not None:
+            what = (self._decision, assignment.job, self.jobs[assignment.job].version)
+            self._push(max(assignment.end_s, self.now_s), Kind.STOP, what)
+
+    # --- stretches -----------------------------------------------------------------------------------------
+
+    def _seconds(self, job: Job, mode: Mode) -> float:
+        """What all of a job's work really takes in a mode."""
+        return mode.duration_s * job.factor
+
+    def _work(self, job: Job) -> float:
+        """Part of the work that the present stretch has done until now."""
+        assert job.there is not None
+        return max(0.0, self.now_s - job.work_s) / self._seconds(job, job.there.mode)
+
+    def _begin(self, job: Job, there: Allocation, *, is_restart: bool) -> None:
+        ready = self.nodes.take(there, self.now_s)
+        job.there, job.start_s, job.is_restart = there, self.now_s, is_restart
+        job.work_s = ready + (self.options.restart_s if is_restart else 0.0)
+        job.first_s = self.now_s if job.first_s is None else job.first_s
+        job.has_run = True
+        job.version += 1
+        self.restarts += is_restart
+        left = (1.0 - job.done) * self._seconds(job, there.mode)
+        self._push(job.work_s + left, Kind.COMPLETION, (job.index, job.version))
+
+    def _end(self, job: Job, *, is_complete: bool = False) -> None:
+        there = job.there
+        assert there is not None
+        work = 1.0 - job.done if is_complete else min(self._work(job), 1.0 - job.done)
+        job.done += work
+        self.stretches.append(
+            Stretch(
+                job=self.instance.jobs[job.index].id,
+                mode=there.mode.name,
+                speed=there.mode.speed,
+                pool=self.instance.pools[there.mode.pool].id,
+                places=there.places,
+                start_s=job.start_s,
+                work_s=min(job.work_s, self.now_s),
+                end_s=self.now_s,
+                work=work,
+                restart=job.is_restart,
+            )
+        )
+        self.nodes.leave(there)
+        job.there = None
+        job.version += 1
