@@ -167,8 +167,7 @@ def _place_answer(search: Search, starts: Starts, model: Any, answer: Answer) ->
                 running[starts.rows[r].job].append((t, r))
             else:
                 chosen[starts.rows[r].job] = (r, t)
-    where = _where(starts, model, answer)
-    changing = {j: _stretches(pieces, where) for j, pieces in running.items() if _is_done(starts, pieces)}
+    changing = {j: _stretches(pieces) for j, pieces in running.items() if _is_done(starts, pieces)}
     unfinished = tuple(j for j in running if j not in changing)
     said = {p: _node_cost_said(model, starts, answer, p) for p in model.POOL}
     left = 10.0 if search.interrupted else search.left_s()
@@ -184,9 +183,6 @@ def _place_answer(search: Search, starts: Starts, model: Any, answer: Answer) ->
     costly = {p for p, cost in said.items() if node_cost(schedule.pools[p]) > cost * (1 + 1e-6)}
     for j in placed.homeless:
         costly |= {starts.rows[r].pool for r, *_ in changing.get(j) or [chosen[j]]}
-    for j, segments in changing.items():
-        if j in schedule.chosen and len(schedule.chosen[j].segments) > len(segments):
-            costly |= {starts.rows[r].pool for r, *_ in segments}
     whole = _repair(schedule, (*placed.homeless, *unfinished))
     if whole is not None:
         search.offer(whole, "exact")
@@ -197,27 +193,11 @@ def _place_answer(search: Search, starts: Starts, model: Any, answer: Answer) ->
     return costly
 
 
-def _where(starts: Starts, model: Any, answer: Answer) -> dict[tuple[int, int], list[tuple[int, ...]]]:
-    """The nodes that each piece takes where nodes have an index, and the GPU of a share."""
-    found: dict[tuple[int, int], list[tuple[int, ...]]] = defaultdict(list)
-    for r, t, i in model.PLACE:
-        if starts.rows[r].is_piece and answer.value(model.y[r, t, i]) > 0.5:
-            found[r, t].append((i,))
-    for r, t, i, q in model.GPU:
-        row = starts.rows[r]
-        if row.is_piece and row.mode.is_small and answer.value(model.g[r, t, i, q]) > 0.5:
-            found[r, t].append((i, q))
-    return found
-
-
-def _stretches(
-    pieces: list[tuple[int, int]], where: dict[tuple[int, int], list[tuple[int, ...]]]
-) -> tuple[Stretch, ...]:
-    """The segments of a run, from the pieces (slot, row) that it is made of, and where they are."""
+def _stretches(pieces: list[tuple[int, int]]) -> tuple[Stretch, ...]:
+    """The segments of a run, from the pieces (slot, row) that it is made of."""
     found: list[Stretch] = []
     for t, r in sorted(pieces):
-        goes_on = bool(found) and found[-1][0] == r and sum(found[-1][1:]) == t
-        if goes_on and where.get((r, t)) == where.get((r, t - 1)):
+        if found and found[-1][0] == r and found[-1][1] + found[-1][2] == t:
             found[-1] = (r, found[-1][1], found[-1][2] + 1)
         else:
             found.append((r, t, 1))

@@ -34,8 +34,6 @@ Item = tuple[int, int]
 # Beyond this many variables the exact placement of a pool takes longer than it can save.
 EXACT_PLACES = 20_000
 EXACT_SECONDS = 20.0
-# Rows of the model that say nothing where all starts are known, and nothing true where a job has several.
-OF_STARTS = ("each_job_starts_once", "predecessors_complete_first", "cached_readers_need_the_cache")
 
 
 @dataclass(frozen=True)
@@ -68,63 +66,22 @@ def place(
     for p in sorted(by_pool):
         there = {item: stretches[item] for item in by_pool[p]}
         spots |= _place_pool(starts, p, there, node_costs.get(p, 0.0), time_limit_s, seed)
+    homeless: list[int] = []
     numbers: dict[int, list[int]] = defaultdict(list)
     for j, k in sorted(stretches):
         numbers[j].append(k)
-    homeless: list[int] = []
-    for j, segments in numbers.items():
-        if all((j, k) in spots for k in segments):
-            _put(schedule, j, [_step(starts, stretches[j, k], spots[j, k]) for k in segments])
-        else:
+    for j, segments_of_job in numbers.items():
+        if any((j, k) not in spots for k in segments_of_job):
             homeless.append(j)
-    for j in homeless[:]:
-        if _split(schedule, j, [(stretches[j, k], spots.get((j, k))) for k in numbers[j]]):
-            homeless.remove(j)
+            continue
+        steps = [_step(starts, stretches[j, k], spots[j, k]) for k in segments_of_job]
+        schedule.put(j, replace(steps[-1], earlier=tuple(steps[:-1])))
     return Placed(schedule, tuple(homeless))
 
 
 def _step(starts: Starts, stretch: Stretch, spot: Spot) -> Step:
     r, slot, length = stretch
     return Step(r, slot, spot, 0.0, length if starts.rows[r].is_piece else None)
-
-
-def _put(schedule: Schedule, j: int, steps: list[Step]) -> None:
-    """Schedule a run; what goes on in its mode on the same GPUs is one segment."""
-    joined: list[Step] = []
-    for step in steps:
-        before = joined[-1] if joined else None
-        goes_on = before is not None and before.length is not None and schedule.end(before) == step.slot
-        if before is not None and goes_on and (before.row, before.spot) == (step.row, step.spot):
-            joined[-1] = replace(before, length=schedule.length(before) + schedule.length(step))
-        else:
-            joined.append(step)
-    schedule.put(j, replace(joined[-1], earlier=tuple(joined[:-1])))
-
-
-def _split(schedule: Schedule, j: int, segments: list[tuple[Stretch, Spot | None]]) -> bool:
-    """Put a job that may change, its segments without a place in parts that have one, each as long as it can be; whether
-    there are such, and no more changes by it than there may be."""
-    elastic = schedule.instance.jobs[j].elastic
-    if elastic is None or any(not schedule.starts.rows[r].is_piece for (r, _, _), _ in segments):
-        return False
-    steps: list[Step] = []
-    for (r, slot, length), spot in segments:
-        if spot is not None:
-            steps.append(_step(schedule.starts, (r, slot, length), spot))
-            continue
-        end = slot + length
-        while slot < end:
-            offers = (schedule.offer_segment(r, slot, part) for part in range(end - slot, 0, -1))
-            step = next((step for step in offers if step is not None), None)
-            if step is None:
-                return False
-            steps.append(step)
-            slot = schedule.end(step)
-    _put(schedule, j, steps)
-    if elastic.changes is None or schedule.changes(schedule.chosen[j]) <= elastic.changes:
-        return True
-    schedule.drop(j)
-    return False
 
 
 def _place_pool(
@@ -139,14 +96,15 @@ def _place_pool(
             best, best_key = spots, key
         if key <= (0, target * (1 + 1e-7)):
             return best
-    exact = _exactly(starts, p, stretches, time_limit_s, seed)
+    if any(starts.rows[r].is_piece for r, _, _ in stretches.values()):
+        return best
+    exact = _exactly(starts, p, {j: (r, slot) for (j, _), (r, slot, _) in stretches.items()}, time_limit_s, seed)
     if exact is None:
         return best
     timeline = PoolTimeline(starts.instance, p, starts.num_slots)
-    for item, spot in exact.items():
-        r, slot, length = stretches[item]
-        timeline.take(starts.rows[r], slot, spot, length=length)
-    return exact if (0, node_cost(timeline)) < best_key else best
+    for j, spot in exact.items():
+        timeline.take(starts.rows[stretches[j, 0][0]], stretches[j, 0][1], spot)
+    return {(j, 0): spot for j, spot in exact.items()} if (0, node_cost(timeline)) < best_key else best
 
 
 def _orders(starts: Starts, stretches: dict[Item, Stretch]) -> list[list[Item]]:
@@ -208,22 +166,16 @@ def node_cost(timeline: PoolTimeline) -> float:
     )
 
 
-def _exactly(
-    starts: Starts, p: int, stretches: dict[Item, Stretch], time_limit_s: float | None, seed: int
-) -> dict[Item, Spot] | None:
+def _exactly(starts: Starts, p: int, chosen: Chosen, time_limit_s: float | None, seed: int) -> dict[int, Spot] | None:
     """The cheapest placement of a pool by HiGHS; None where the model is too large or has no answer in time."""
-    items = sorted(stretches)
-    fixed = starts.with_rows([_fixed(starts, stretches[item]) for item in items])
+    rows = [starts.rows[r].only(starts.rows[r].slots == slot) for r, slot in (chosen[j] for j in sorted(chosen))]
+    fixed = starts.with_rows(rows)
     context = Context(fixed, frozenset({p}))
     if num_places(context, p) > EXACT_PLACES:
         return None
-    model = build_model(fixed, frozenset({p}), frozenset(j for j, _ in items))
-    if len({(r, t) for r, t, _ in model.PLACE}) < len(model.START):
-        return None  # no node can be used throughout a segment: its slots may be on several
+    model = build_model(fixed, frozenset({p}), frozenset(chosen))
     for start in model.START:
         model.x[start].fix(1)
-    for rule in OF_STARTS:
-        getattr(model, rule).deactivate()
     limit = EXACT_SECONDS if time_limit_s is None else min(EXACT_SECONDS, 0.1 * time_limit_s)
     answer = Compiled(model).solve(time_limit_s=limit, gap=1e-9, seed=seed, threads=1)
     if answer.outcome == "interrupted":
@@ -238,19 +190,9 @@ def _exactly(
     for r, t, i, q in model.GPU:
         if fixed.rows[r].mode.is_small and answer.value(model.g[r, t, i, q]) > 0.5:
             gpu[r] = q
-    spots: dict[Item, Spot] = {}
+    spots: dict[int, Spot] = {}
     sharing = starts.instance.pools[p].slices_per_gpu > 1
-    for r, item in enumerate(items):
+    for r, row in enumerate(fixed.rows):
         nodes = tuple(sorted(taken[r]))
-        spots[item] = (nodes[0], gpu.get(r, 0)) if fixed.rows[r].mode.is_small and sharing else nodes
+        spots[row.job] = (nodes[0], gpu.get(r, 0)) if row.mode.is_small and sharing else nodes
     return spots
-
-
-def _fixed(starts: Starts, stretch: Stretch) -> Row:
-    """A row with one start, of a segment too: a run of its slots."""
-    r, slot, length = stretch
-    row = starts.rows[r]
-    if not row.is_piece:
-        return row.only(row.slots == slot)
-    mode = replace(row.mode, duration=length)
-    return replace(row, mode=mode, slots=np.array([slot]), is_piece=False)
