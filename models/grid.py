@@ -4,16 +4,47 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from models.domain.entities import Pool, Site
+from models.domain.entities import Pool, Site, Unavailable
 from models.domain.instance import Instance
 from models.domain.modes import ROUNDING
 from models.domain.prices import EnergyTariff, HourlyTariff, Price
 
 DAY_S = 86400.0
+
+
+class Meter:
+    """The integral of one price over time: exact, wherever a time begins and ends."""
+
+    def __init__(self, instance: Instance, price: Price):
+        self._price, self._slot = price, instance.slot
+        midnight = instance.start.replace(hour=0, minute=0, second=0)
+        self.clock_s = (instance.start - midnight).total_seconds()
+        self.pieces: list[tuple[float, float, float]] = []
+        """Of a daily price the times of day between which it is constant, and what it is there."""
+        if isinstance(price, HourlyTariff | EnergyTariff):
+            edges = sorted({0.0, DAY_S, *(w.since for w in price.windows), *(w.until for w in price.windows)})
+            self.pieces = [(a, b, _price_at(price, a)) for a, b in itertools.pairwise(edges)]
+        self._day = math.fsum((b - a) * value for a, b, value in self.pieces)
+
+    def until(self, seconds: float) -> float:
+        """Price an hour times seconds up to a time after the instance's start, counted from the start, or of a daily
+        price from midnight before it."""
+        if isinstance(self._price, tuple):
+            whole = min(int(seconds // self._slot), len(self._price) - 1)
+            return math.fsum(self._price[:whole]) * self._slot + self._price[whole] * (seconds - whole * self._slot)
+        if not self.pieces:
+            return float(self._price) * seconds  # type: ignore[arg-type]
+        days, rest = divmod(self.clock_s + seconds, DAY_S)
+        return days * self._day + math.fsum((min(b, rest) - a) * value for a, b, value in self.pieces if a < rest)
+
+    def cost(self, start_s: float, end_s: float) -> float:
+        """Money from one time after the instance's start to another."""
+        return (self.until(end_s) - self.until(start_s)) / 3600.0
 
 
 def price_by_slot(instance: Instance, price: Price, num_slots: int) -> np.ndarray:
@@ -23,23 +54,13 @@ def price_by_slot(instance: Instance, price: Price, num_slots: int) -> np.ndarra
         return np.concatenate([listed, np.full(num_slots - len(listed), price[-1])])
     if not isinstance(price, HourlyTariff | EnergyTariff) or not price.windows:
         return np.full(num_slots, price.default if isinstance(price, HourlyTariff | EnergyTariff) else float(price))
-    midnight = instance.start.replace(hour=0, minute=0, second=0)
-    offset = (instance.start - midnight).total_seconds()
-    # Within a day the price is constant between clock edges; slots are cut at each of them.
-    edges = sorted({0.0, DAY_S, *(w.since for w in price.windows), *(w.until for w in price.windows)})
-    pieces = [(a, b, _price_at(price, a)) for a, b in itertools.pairwise(edges)]
-    day_total = math.fsum((b - a) * value for a, b, value in pieces)
-
-    def spent(seconds: float) -> float:
-        days, rest = divmod(seconds, DAY_S)
-        return days * day_total + math.fsum((min(b, rest) - a) * value for a, b, value in pieces if a < rest)
-
-    values = np.array([spent(offset + t * instance.slot) for t in range(num_slots + 1)])
+    meter = Meter(instance, price)
+    values = np.array([meter.until(t * instance.slot) for t in range(num_slots + 1)])
     average = np.diff(values) / instance.slot
     # A slot within one piece has exactly the price of the piece, without the rounding of the differences.
     for t in range(num_slots):
-        clock = (offset + t * instance.slot) % DAY_S
-        for a, b, value in pieces:
+        clock = (meter.clock_s + t * instance.slot) % DAY_S
+        for a, b, value in meter.pieces:
             if a <= clock and clock + instance.slot <= b:
                 average[t] = value
     return average
@@ -54,6 +75,11 @@ def _price_at(price: HourlyTariff | EnergyTariff, clock: float) -> float:
         if inside:
             return float(window.price)
     return float(price.default)
+
+
+def is_cloud(instance: Instance, p: int) -> bool:
+    """Whether the nodes of a pool are rented."""
+    return instance.sites[instance.site_index[instance.pools[p].site]].kind == "cloud"
 
 
 def node_prices(instance: Instance, pool: Pool, num_slots: int) -> np.ndarray:
@@ -93,6 +119,13 @@ class NodeKinds:
     """Whether they are on at the start and need no boot, shape (kinds,), bool."""
 
 
+def closed_nodes(pool: Pool, window: Unavailable) -> Sequence[int]:
+    """The nodes that cannot be used in a window: those listed, or so many with the highest indices, or all."""
+    if isinstance(window.nodes, tuple):
+        return window.nodes
+    return range(0 if window.nodes is None else pool.nodes - window.nodes, pool.nodes)
+
+
 def node_kinds(instance: Instance, pool: Pool, num_slots: int) -> NodeKinds:
     """The kinds of nodes of a pool; usually one or two, however many nodes there are."""
     code = on_at_start(instance, pool).astype(np.int64)
@@ -101,10 +134,7 @@ def node_kinds(instance: Instance, pool: Pool, num_slots: int) -> NodeKinds:
         first = max(0, math.floor(window.since / instance.slot + ROUNDING))
         last = min(num_slots, math.ceil(window.until / instance.slot - ROUNDING))
         closed = np.zeros(pool.nodes, dtype=bool)
-        if isinstance(window.nodes, tuple):
-            closed[list(window.nodes)] = True
-        else:
-            closed[pool.nodes - (pool.nodes if window.nodes is None else window.nodes) :] = True
+        closed[list(closed_nodes(pool, window))] = True
         windows.append((closed, first, last))
         # Kinds stay numbered from 0, so that any number of windows can be told apart.
         code = np.unique(2 * code + closed, return_inverse=True)[1].reshape(-1)

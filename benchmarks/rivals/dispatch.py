@@ -25,6 +25,7 @@ from models.starts import Row, Starts
 from planner.engines.policies.listing import insert
 from planner.engines.schedule import Schedule, Step
 from planner.engines.timeline import Spot
+from planner.simulation.policies.pressure import swapped_by_weight as swapped
 
 MODE_SHARE = 0.05
 """Part of the set-ups that the randomised form chooses from."""
@@ -184,12 +185,4 @@ def _other_spot(occupancy: Occupancy, step: Step, draw: random.Random) -> Spot:
 
 def swapped_by_weight(shop: Shop, draw: random.Random) -> list[int]:
     """The order of pressure after a pass of swaps of neighbours, likelier the heavier the job that moves up."""
-    order, jobs = list(shop.order), shop.starts.instance.jobs
-    k = 0
-    while k + 1 < len(order):
-        ahead, behind = jobs[order[k]].weight, jobs[order[k + 1]].weight
-        if draw.random() * (ahead + behind) < behind:
-            order[k], order[k + 1] = order[k + 1], order[k]
-            k += 1  # each moves by one place only
-        k += 1
-    return order
+    return swapped(shop.order, shop.starts.instance.jobs, draw)

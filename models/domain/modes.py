@@ -62,6 +62,16 @@ def nodes_taken(mode: Mode, pool: Pool) -> float:
     return mode.num_nodes * mode.slices / (pool.gpus_per_node * pool.slices_per_gpu)
 
 
+def gpus_on_node(mode: Mode, pool: Pool) -> int:
+    """GPUs that a run holds on each of its nodes; a share holds a part of one."""
+    return pool.gpus_per_node if mode.is_gang else max(1, mode.gpus)
+
+
+def slices_on_gpu(mode: Mode, pool: Pool) -> int:
+    """Slices that a run takes of each GPU that it holds."""
+    return mode.slices if mode.is_small else pool.slices_per_gpu
+
+
 class Cluster(Protocol):
     """What the modes of a job depend on besides the job; an instance has it."""
 

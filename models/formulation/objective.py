@@ -100,8 +100,7 @@ def _of_nodes(model: pyo.ConcreteModel, context: Context) -> dict[str, Any]:
     found: dict[str, tuple[list[float], list[Any]]] = {"node_hours": ([], []), "rental": ([], [])}
     for p in model.POOL:
         pool = context.pools[p]
-        kind = context.instance.sites[context.instance.site_index[pool.pool.site]].kind
-        coefficients, variables = found["node_hours" if kind == "on_prem" else "rental"]
+        coefficients, variables = found["rental" if grid.is_cloud(context.instance, p) else "node_hours"]
         prices = np.asarray(pool.price if pool.is_plain else pool.block_price).tolist()
         paid = model.n if pool.is_plain else model.v
         coefficients += [prices[t] for t in model.SLOT]

@@ -70,7 +70,8 @@ def simulate(
         typer.Option(
             min=1e-3,
             metavar="S",
-            help="Seconds for each call of fast and exact; without it they count their work, so that a run repeats.",
+            help="Seconds for each call of fast and exact; without it fast counts its work, so that a run repeats, and "
+            "exact has 20.",
             show_default=False,
         ),
     ] = None,
@@ -94,9 +95,9 @@ def simulate(
     with failures(as_json):
         from planner.io.files import write_whole
         from planner.io.instances import read_instance
+        from planner.simulation.chance import Options
         from planner.simulation.replayed import replayed
         from planner.simulation.run import simulate as run
-        from planner.simulation.world import Options
 
         problem = read_instance(instance)
         made = POLICIES[policy](PolicyOptions(seed=seed, time_limit_s=time_limit, work=work_limit))

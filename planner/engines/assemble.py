@@ -10,6 +10,7 @@ from functools import cache
 
 import numpy as np
 
+from models import grid
 from models.domain import (
     COST_TERMS,
     Bandwidth,
@@ -21,6 +22,7 @@ from models.domain import (
     Segment,
     relative_gap,
 )
+from models.domain.modes import gpus_on_node, slices_on_gpu
 from models.errors import Defect
 from models.starts import Row
 from planner.engines.base import Status
@@ -73,9 +75,9 @@ def cost_of(schedule: Schedule) -> Costed:
         if j not in schedule.chosen:
             parts["rejection"].append(math.nan if job.reject_cost is None else job.reject_cost)
     nodes_on = _nodes_on(schedule)
-    kinds = {pool.id: instance.sites[instance.site_index[pool.site]].kind for pool in instance.pools}
     for interval in nodes_on:
-        parts["node_hours" if kinds[interval.pool] == "on_prem" else "rental"].append(interval.cost)
+        rented = grid.is_cloud(instance, instance.pool_index[interval.pool])
+        parts["rental" if rented else "node_hours"].append(interval.cost)
     cached, bandwidth = _storage(schedule, parts)
     costs |= {name: math.fsum(values) for name, values in parts.items()}
     return Costed(costs, nodes_on, cached, bandwidth)
@@ -144,7 +146,7 @@ def assign_gpus(schedule: Schedule) -> dict[int, tuple[tuple[Place, ...], ...]]:
             if timeline.shares_gpu(row.mode):
                 shared[segment.spot[0], segment.spot[1]].append((part, segment))
                 continue
-            per_node = timeline.gpus_on_node(row.mode)
+            per_node = gpus_on_node(row.mode, timeline.pool)
             for node in segment.spot:
                 fixed = _kept_gpus(schedule, row, node)
                 on_node[node].append(_Item(segment.slot, schedule.end(segment), per_node, [part], fixed))
@@ -265,6 +267,6 @@ def _segment(schedule: Schedule, step: Step, places: tuple[Place, ...], instant:
         start=instant(step.slot),
         end=instant(end),
         places=places,
-        slices=row.mode.slices if row.mode.is_small else pool.slices_per_gpu,
+        slices=slices_on_gpu(row.mode, pool),
         kept=row.kept,
     )

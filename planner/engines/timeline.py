@@ -15,7 +15,7 @@ import numpy as np
 
 from models import grid
 from models.domain.instance import Instance
-from models.domain.modes import Mode
+from models.domain.modes import Mode, gpus_on_node
 from models.rentals import NodeRules, cheapest_intervals
 from models.starts import Row
 
@@ -95,10 +95,6 @@ class PoolTimeline:
     def shares_gpu(self, mode: Mode) -> bool:
         """Whether a run takes slices of one GPU; where GPUs are not sliced a share takes a whole one."""
         return mode.is_small and self.sharing
-
-    def gpus_on_node(self, mode: Mode) -> int:
-        """Whole GPUs that a run takes of each of its nodes."""
-        return self.pool.gpus_per_node if mode.is_gang else max(1, mode.gpus)
 
     def nodes_of(self, mode: Mode, spot: Spot) -> list[int]:
         """The nodes of a place."""
@@ -216,7 +212,7 @@ class PoolTimeline:
                 memory = self.memory[spot[0], spot[1], window] + mode.memory_gb
                 free &= memory <= self.pool.gpu_memory * (1 + 1e-12)
         else:
-            per_node = self.gpus_on_node(mode)
+            per_node = gpus_on_node(mode, self.pool)
             free = (taken + per_node <= self.pool.gpus_per_node).all(axis=0)
         if self.cores is not None and not mode.is_gang:
             cores = self.cores[nodes, window].astype(np.int32) + mode.cpu_cores
@@ -237,7 +233,7 @@ class PoolTimeline:
             if sign < 0 and not self.slices[spot[0], spot[1]].any():
                 self.memory[spot[0], spot[1]] = 0.0
         else:
-            per_node = self.gpus_on_node(mode)
+            per_node = gpus_on_node(mode, self.pool)
             self.whole[nodes, window] += sign * per_node
         if self.cores is not None:
             self.cores[nodes, window] += sign * (int(self.pool.cpu_cores or 0) if mode.is_gang else mode.cpu_cores)

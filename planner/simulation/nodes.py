@@ -6,23 +6,15 @@ import math
 from collections import defaultdict
 
 from models.domain import Instance
-from models.domain.entities import Pool
-from models.domain.modes import Mode
+from models.domain.modes import gpus_on_node, slices_on_gpu
 from models.errors import Defect
-from models.grid import on_at_start
-from planner.simulation.prices import Meter
+from models.grid import Meter, on_at_start
+from planner.simulation.events import EDGE_S
 from planner.simulation.state import Allocation
 from planner.simulation.trace import Power
 
 Node = tuple[int, int]
 """Pool and node."""
-EDGE_S = 1e-6
-"""Times that differ by less are one."""
-
-
-def gpus_on_node(pool: Pool, mode: Mode) -> int:
-    """GPUs that a run names on each of its nodes."""
-    return pool.gpus_per_node if mode.is_gang else max(1, mode.gpus)
 
 
 class Nodes:
@@ -63,13 +55,13 @@ class Nodes:
                 return f"pool {pool.id} has no node {place.node}"
             if node in self.down:
                 return f"node {place.node} of pool {pool.id} is down"
-            if len(set(place.gpus)) != len(place.gpus) or len(place.gpus) != gpus_on_node(pool, mode):
+            if len(set(place.gpus)) != len(place.gpus) or len(place.gpus) != gpus_on_node(mode, pool):
                 return f"names {len(place.gpus)} GPUs on node {place.node}"
             for gpu in place.gpus:
                 key = (*node, gpu)
                 if not 0 <= gpu < pool.gpus_per_node:
                     return f"node {place.node} of pool {pool.id} has no GPU {gpu}"
-                if self._slices[key] + self._part(mode) > pool.slices_per_gpu:
+                if self._slices[key] + slices_on_gpu(mode, pool) > pool.slices_per_gpu:
                     return f"GPU {gpu} of node {place.node} in pool {pool.id} is taken"
                 if pool.gpu_memory is not None and self._memory[key] + mode.memory_gb > pool.gpu_memory * (1 + 1e-9):
                     return f"GPU {gpu} of node {place.node} in pool {pool.id} lacks memory"
@@ -78,10 +70,6 @@ class Nodes:
             if not mode.is_gang and pool.ram is not None and self._ram[node] + mode.ram_gb > pool.ram * (1 + 1e-9):
                 return f"node {place.node} of pool {pool.id} lacks RAM"
         return None
-
-    def _part(self, mode: Mode) -> int:
-        """Slices that a run takes of each GPU that it names."""
-        return mode.slices if mode.is_small else self.instance.pools[mode.pool].slices_per_gpu
 
     def take(self, there: Allocation, now_s: float) -> float:
         """Let a job run there from now on; when all of its nodes have booted."""
@@ -109,7 +97,7 @@ class Nodes:
         for place in there.places:
             node = (mode.pool, place.node)
             for gpu in place.gpus:
-                self._slices[*node, gpu] += sign * self._part(mode)
+                self._slices[*node, gpu] += sign * slices_on_gpu(mode, pool)
                 self._memory[*node, gpu] += sign * mode.memory_gb
                 if not self._slices[*node, gpu]:
                     self._memory[*node, gpu] = 0.0

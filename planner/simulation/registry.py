@@ -19,7 +19,7 @@ class PolicyOptions:
 
     seed: int = 0
     time_limit_s: float | None = None
-    """Seconds for each call of `fast` and `exact`; None: by work (`exact`: 20)."""
+    """Seconds for each call of `fast` and `exact`; None: by work (`exact`: 20 where that is not given either)."""
     work: int | None = None
     """Moves of their search at each call; None: 500 where no seconds are given either."""
     gap: float = 1e-3

@@ -13,11 +13,12 @@ import numpy as np
 from models.domain import COST_TERMS, Instance
 from models.domain.modes import modes_of
 from models.errors import Fault, InvalidInput
+from models.grid import Meter, is_cloud
 from models.utilities import lost_value
-from planner.simulation.prices import Meter
+from planner.simulation.chance import Options
 from planner.simulation.state import Policy
 from planner.simulation.trace import Trace
-from planner.simulation.world import Options, World
+from planner.simulation.world import World
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def simulate(
     world = World(instance, policy, options, on_call)
     world.run()
     costs = _costs(world)
-    jobs = {job.index: job for job in world.jobs}
+    jobs = dict(enumerate(world.jobs))
     trace = Trace(
         instance=instance.name,
         instance_hash=instance.content_hash,
@@ -144,17 +145,15 @@ def _not_simulated(instance: Instance) -> list[Fault]:
 def _costs(world: World) -> dict[str, float]:
     instance = world.instance
     parts: dict[str, list[float]] = defaultdict(list)
-    kinds = {pool.id: instance.sites[instance.site_index[pool.site]].kind for pool in instance.pools}
     for power in world.nodes.powers:
-        parts["node_hours" if kinds[power.pool] == "on_prem" else "rental"].append(power.cost)
+        rented = is_cloud(instance, instance.pool_index[power.pool])
+        parts["rental" if rented else "node_hours"].append(power.cost)
     meters = [Meter(instance, instance.sites[instance.site_index[pool.site]].energy_price) for pool in instance.pools]
-    for stretch in world.stretches:
-        p = instance.pool_index[stretch.pool]
-        parts["energy"].append(
-            _busy_gpus(world, stretch.job, stretch.mode, p, stretch.speed)
-            * instance.pools[p].gpu_power
-            * meters[p].cost(stretch.start_s, stretch.end_s)
-        )
+    for stretch, mode in zip(world.stretches, world.modes, strict=True):
+        energy = meters[mode.pool].cost(stretch.start_s, stretch.end_s)
+        parts["energy"].append(mode.busy_gpus * instance.pools[mode.pool].gpu_power * energy)
+        if stretch.restart:
+            parts["restart"].append(instance.jobs[instance.job_index[stretch.job]].restart_cost)
     for job in world.jobs:
         record = instance.jobs[job.index]
         if job.complete_s is None:
@@ -163,24 +162,14 @@ def _costs(world: World) -> dict[str, float]:
         parts["tardiness"].append(record.weight * _late_s(instance, job.index, job.complete_s) / 3600.0)
         lost = lost_value(record, np.array([job.complete_s]), 1e-6)
         parts["lost_value"].append(0.0 if lost is None else float(lost[0]))
-    for stretch in world.stretches:
-        if stretch.restart:
-            parts["restart"].append(instance.jobs[instance.job_index[stretch.job]].restart_cost)
     return {term: math.fsum(parts[term]) for term in COST_TERMS}
-
-
-def _busy_gpus(world: World, job: str, name: str, pool: int, speed: float) -> float:
-    modes = world.modes_of(world.instance.job_index[job])
-    return next(mode.busy_gpus for mode in modes if (mode.name, mode.pool, mode.speed) == (name, pool, speed))
 
 
 def _utilisation(world: World) -> dict[str, float | None]:
     busy: dict[str, float] = defaultdict(float)
     on: dict[str, float] = defaultdict(float)
-    for stretch in world.stretches:
-        p = world.instance.pool_index[stretch.pool]
-        gpus = _busy_gpus(world, stretch.job, stretch.mode, p, stretch.speed)
-        busy[stretch.pool] += gpus * (stretch.end_s - stretch.start_s)
+    for stretch, mode in zip(world.stretches, world.modes, strict=True):
+        busy[stretch.pool] += mode.busy_gpus * (stretch.end_s - stretch.start_s)
     for power in world.nodes.powers:
         pool = world.instance.pools[world.instance.pool_index[power.pool]]
         on[power.pool] += pool.gpus_per_node * (power.end_s - power.start_s)

@@ -7,20 +7,18 @@ drawn (durations, failures, interruptions) depends on what a policy does, so all
 
 from __future__ import annotations
 
-import heapq
-import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any
-
-import numpy as np
 
 from models.domain import Instance
 from models.domain.modes import Mode, modes_of
 from models.errors import Defect, NoPlan
-from planner.simulation.nodes import EDGE_S, Node, Nodes
+from models.grid import closed_nodes, is_cloud
+from planner.simulation.chance import Chance, Options
+from planner.simulation.events import EDGE_S, Events, Kind
+from planner.simulation.nodes import Node, Nodes
 from planner.simulation.state import Allocation, Assignment, Decision, JobState, Policy, State
 from planner.simulation.trace import Happening, Outage, Stretch
 
@@ -28,42 +26,6 @@ LEAST_REMAINING = 0.01
 """What is taken to be left of a job that has outlived its estimate."""
 MOST_IDLE = 10_000
 """Moments in a row in which nothing runs after which the world gives up."""
-
-
-class Kind(IntEnum):
-    """Events, in the order in which those of one moment happen."""
-
-    COMPLETION = 0
-    STOP = 1
-    FAILURE = 2
-    CLOSING = 3
-    INTERRUPTION = 4
-    REPAIR = 5
-    OPENING = 6
-    ARRIVAL = 7
-    START = 8
-    WAKE = 9
-    PERIOD = 10
-    PAID = 11
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the world is like, besides the instance."""
-
-    seed: int = 0
-    may_burst: bool = True
-    moves: bool = True
-    """Whether jobs that run may be stopped."""
-    restart_s: float = 0.0
-    """Time that a restart takes on the new GPUs."""
-    duration_error: float = 0.0
-    """Sigma of the lognormal factor, of median 1, between actual and estimated durations."""
-    mtbf_h: float | None = None
-    """Mean hours between failures of an owned node; None: they do not fail."""
-    repair_h: float = 4.0
-    period_s: float | None = None
-    """The policy is also asked so often; None: at events only."""
 
 
 @dataclass
@@ -99,6 +61,8 @@ class World:
     now_s: float = 0.0
     replan_s: list[float] = field(default_factory=list)
     stretches: list[Stretch] = field(default_factory=list)
+    modes: list[Mode] = field(default_factory=list)
+    """Of each stretch."""
     outages: list[Outage] = field(default_factory=list)
     happenings: list[Happening] = field(default_factory=list)
     rejected: list[int] = field(default_factory=list)
@@ -107,57 +71,33 @@ class World:
     def __post_init__(self) -> None:
         """Everything before the first event."""
         instance, options = self.instance, self.options
-        self.nodes = Nodes(instance)
+        self.nodes, self.chance = Nodes(instance), Chance(instance, options)
         self.jobs = [self._job(j) for j in range(len(instance.jobs))]
         self.known: list[int] = []
         self.complete: set[int] = set()
         self._modes = [frozenset(modes_of(instance, job)) for job in instance.jobs]
         self._before = [[instance.job_index[name] for name in job.after] for job in instance.jobs]
-        self._is_cloud = [instance.sites[instance.site_index[p.site]].kind == "cloud" for p in instance.pools]
-        self._heap: list[tuple[float, int, int, Any]] = []
-        self._serial = self._decision = self._idle = 0
+        self.events = Events()
+        self._decision = self._idle = 0
         self._paid_s: dict[Node, float] = {}
         """When it is looked at next whether an idle node is to go off."""
-        self._streams: dict[Node, np.random.Generator] = {}
         self._failed_s: dict[Node, float] = {}
         for j, job in enumerate(instance.jobs):
-            self._push(max(0.0, job.release), Kind.ARRIVAL, j)
-        for node, rate in self._hazards():
-            is_spot = instance.pools[node[0]].market == "spot"
-            self._streams[node] = np.random.default_rng([options.seed, 7, *node])
-            self._push(self._wait(node, rate), Kind.INTERRUPTION if is_spot else Kind.FAILURE, node)
+            self.events.push(max(0.0, job.release), Kind.ARRIVAL, j)
+        for node, is_spot in self.chance.hazards():
+            self.events.push(self.chance.wait_s(node), Kind.INTERRUPTION if is_spot else Kind.FAILURE, node)
         for p, pool in enumerate(instance.pools):
             for window in pool.unavailable:
-                named = window.nodes
-                closed = list(named) if isinstance(named, tuple) else range(pool.nodes)[-(named or pool.nodes) :]
-                if named != 0:
-                    self._push(max(0.0, window.since), Kind.CLOSING, [(p, node) for node in closed])
-                    self._push(window.until, Kind.OPENING, [(p, node) for node in closed])
+                closed = [(p, node) for node in closed_nodes(pool, window)]
+                self.events.push(max(0.0, window.since), Kind.CLOSING, closed)
+                self.events.push(window.until, Kind.OPENING, closed)
         self._closed: dict[Node, int] = {}
         if options.period_s is not None:
-            self._push(options.period_s, Kind.PERIOD, None)
+            self.events.push(options.period_s, Kind.PERIOD, None)
 
     def _job(self, j: int) -> Job:
-        draw = np.random.default_rng([self.options.seed, 3, j])
-        factor = math.exp(self.options.duration_error * float(draw.standard_normal()))
         running = self.instance.jobs[j].running
-        return Job(j, factor, self.options.moves and (running is None or running.movable))
-
-    def _hazards(self) -> Iterator[tuple[Node, float]]:
-        """Nodes that may fail or be taken back, and how often an hour."""
-        for p, pool in enumerate(self.instance.pools):
-            rate = pool.interruption_rate if pool.market == "spot" else 0.0
-            if pool.market != "spot" and not self._is_cloud[p] and self.options.mtbf_h:
-                rate = 1.0 / self.options.mtbf_h
-            if rate > 0:
-                yield from (((p, node), rate) for node in range(pool.nodes))
-
-    def _wait(self, node: Node, rate: float) -> float:
-        return float(self._streams[node].exponential(3600.0 / rate))
-
-    def _push(self, at_s: float, kind: Kind, what: Any) -> None:
-        heapq.heappush(self._heap, (at_s, int(kind), self._serial, what))
-        self._serial += 1
+        return Job(j, self.chance.factor(j), self.options.moves and (running is None or running.movable))
 
     # --- the course of events ------------------------------------------------------------------------------
 
@@ -181,14 +121,13 @@ class World:
             Kind.PAID: lambda _: False,
         }
         while len(self.complete) + len(self.rejected) < len(self.jobs):
-            if not self._heap:
+            if not self.events:
                 self._give_up()
                 break
-            self.now_s = max(self.now_s, self._heap[0][0])
+            self.now_s = max(self.now_s, self.events.next_s)
             is_asked = False
-            while self._heap and self._heap[0][0] <= self.now_s + EDGE_S:
-                _, kind, _, what = heapq.heappop(self._heap)
-                is_asked |= handlers[Kind(kind)](what)
+            for kind, what in self.events.due(self.now_s):
+                is_asked |= handlers[kind](what)
             if is_asked and len(self.complete) < len(self.jobs):
                 self._ask()
             self._rest()
@@ -209,7 +148,7 @@ class World:
             paid = self.nodes.paid_until_s(node, self.now_s)
             if self._paid_s.get(node) != paid:
                 self._paid_s[node] = paid
-                self._push(paid, Kind.PAID, node)
+                self.events.push(paid, Kind.PAID, node)
 
     def _give_up(self) -> None:
         """What waits is rejected where that is allowed."""
@@ -279,7 +218,7 @@ class World:
         return False
 
     def _on_failure(self, node: Node) -> bool:
-        self._push(self.now_s + 3600.0 * self.options.repair_h, Kind.REPAIR, node)
+        self.events.push(self.now_s + 3600.0 * self.options.repair_h, Kind.REPAIR, node)
         self._failed_s[node] = self.now_s
         self._note("failure", node=node)
         self._lose(node)
@@ -290,14 +229,12 @@ class World:
         since = self._failed_s.pop(node)
         self.outages.append(Outage(pool=self._pool(node), node=node[1], since_s=since, until_s=self.now_s))
         self._note("repair", node=node)
-        assert self.options.mtbf_h is not None
-        self._push(self.now_s + self._wait(node, 1.0 / self.options.mtbf_h), Kind.FAILURE, node)
+        self.events.push(self.now_s + self.chance.wait_s(node), Kind.FAILURE, node)
         self._open(node)
         return True
 
     def _on_interruption(self, node: Node) -> bool:
-        rate = self.instance.pools[node[0]].interruption_rate
-        self._push(self.now_s + self._wait(node, rate), Kind.INTERRUPTION, node)
+        self.events.push(self.now_s + self.chance.wait_s(node), Kind.INTERRUPTION, node)
         if node not in self.nodes.on_since_s:
             return False
         self._note("interruption", node=node)
@@ -317,7 +254,7 @@ class World:
 
     def _on_period(self, _: None) -> bool:
         assert self.options.period_s is not None
-        self._push(self.now_s + self.options.period_s, Kind.PERIOD, None)
+        self.events.push(self.now_s + self.options.period_s, Kind.PERIOD, None)
         return True
 
     def _close(self, node: Node) -> None:
@@ -338,10 +275,6 @@ class World:
                 self._end(self.jobs[j])
         if node in self.nodes.on_since_s:
             self.nodes.switch_off(node, self.now_s)
-
-    def modes_of(self, j: int) -> frozenset[Mode]:
-        """Every usable mode of a job."""
-        return self._modes[j]
 
     # --- the policy ----------------------------------------------------------------------------------------
 
@@ -399,9 +332,9 @@ class World:
                 self._plan_end(planned)
         for later in decision.assignments:
             if later.start_s > self.now_s + EDGE_S:
-                self._push(later.start_s, Kind.START, (self._decision, later))
+                self.events.push(later.start_s, Kind.START, (self._decision, later))
         if decision.wake_s is not None:
-            self._push(max(decision.wake_s, self.now_s + EDGE_S * 10), Kind.WAKE, self._decision)
+            self.events.push(max(decision.wake_s, self.now_s + EDGE_S * 10), Kind.WAKE, self._decision)
 
     def _wrong(self, what: str) -> Defect:
         return Defect(f"policy {self.policy.name} {what}, {self.now_s:g} s after the start")
@@ -413,14 +346,14 @@ class World:
             return f"it has no mode {there.mode.name} in pool {pool.id}"
         if any(i not in self.complete for i in self._before[job.index]):
             return f"not all of {', '.join(record.after)} are complete"
-        if self._is_cloud[there.mode.pool] and not self.options.may_burst:
+        if is_cloud(self.instance, there.mode.pool) and not self.options.may_burst:
             return f"pool {pool.id} may not be used"
         return self.nodes.misfit(there)
 
     def _plan_end(self, assignment: Assignment) -> None:
         if assignment.end_s is not None:
             what = (self._decision, assignment.job, self.jobs[assignment.job].version)
-            self._push(max(assignment.end_s, self.now_s), Kind.STOP, what)
+            self.events.push(max(assignment.end_s, self.now_s), Kind.STOP, what)
 
     # --- stretches -----------------------------------------------------------------------------------------
 
@@ -442,7 +375,7 @@ class World:
         job.version += 1
         self.restarts += is_restart
         left = (1.0 - job.done) * self._seconds(job, there.mode)
-        self._push(job.work_s + left, Kind.COMPLETION, (job.index, job.version))
+        self.events.push(job.work_s + left, Kind.COMPLETION, (job.index, job.version))
 
     def _end(self, job: Job, *, is_complete: bool = False) -> None:
         there = job.there
@@ -463,6 +396,7 @@ class World:
                 restart=job.is_restart,
             )
         )
+        self.modes.append(there.mode)
         self.nodes.leave(there)
         job.there = None
         job.version += 1

@@ -11,10 +11,10 @@ import pytest
 
 from models.check.replay import replay
 from models.domain import Instance
+from planner.simulation.chance import Options
 from planner.simulation.registry import POLICIES, PolicyOptions
 from planner.simulation.run import simulate
 from planner.simulation.trace import Trace
-from planner.simulation.world import Options
 from tests.documents import HOUR, Doc, document
 from tests.engines.samples import mode, running, share
 

@@ -12,12 +12,12 @@ from models.domain import Instance
 from models.domain.entities import Place
 from models.domain.modes import modes_of
 from models.errors import Defect, InvalidInput, NoPlan
-from models.grid import price_by_slot
-from planner.simulation.prices import Meter
+from models.grid import Meter, price_by_slot
+from planner.simulation.chance import Options
 from planner.simulation.registry import POLICIES, PolicyOptions
 from planner.simulation.run import Outcome, simulate
 from planner.simulation.state import Allocation, Assignment, Decision, State
-from planner.simulation.world import Options, World
+from planner.simulation.world import World
 from tests.documents import HOUR, Doc, document
 from tests.engines.samples import mode, running
 
@@ -245,7 +245,7 @@ def test_many_calls_leave_nothing_behind() -> None:
     jobs = [{"modes": [mode(0.2, 1 + k % 2)], "release": 900.0 * k} for k in range(1500)]
     world = World(instance_of(jobs), POLICIES["fifo"](PolicyOptions()), Options())
     sizes: list[tuple[int, int]] = []
-    world.on_call = lambda *_: sizes.append((len(world._heap) + len(world.complete), len(world.known)))
+    world.on_call = lambda *_: sizes.append((len(world.events) + len(world.complete), len(world.known)))
     world.run()
     assert len(world.replan_s) > 2500
     assert max(events for events, _ in sizes) <= 1500 + 50

@@ -124,7 +124,6 @@ class Ascent:
                 return
             choices = value.choices(branch)
             allowed = self.lagrangian.allowed(choices)
-            allowed[self.table.elastic] = False
             self.pricing.elastics.use(found.priced, self.lagrangian.choice_of(choices), usage)
             self._move(state, branch, choices, usage, step)
 

@@ -22,11 +22,8 @@ from functools import cached_property
 import numpy as np
 
 from planner.engines.fast.branches import Branch
-from planner.engines.fast.cachings import Cachings
 from planner.engines.fast.compiled import compiled
-from planner.engines.fast.cuts import Cuts
-from planner.engines.fast.limits import Limits
-from planner.engines.fast.pricing import Found, Prices
+from planner.engines.fast.pricing import Found, Prices, Pricing
 from planner.engines.fast.table import Table
 
 # Sums of millions of doubles are off by far less than this part of the sum of their sizes.
@@ -77,8 +74,9 @@ class Value:
 class Lagrangian:
     """Evaluates the Lagrangian of a table."""
 
-    def __init__(self, table: Table, limits: Limits, cuts: Cuts):
-        self.table, self.limits, self.cuts = table, limits, cuts
+    def __init__(self, pricing: Pricing):
+        table = pricing.table
+        self.table, self.limits, self.cuts, self.cachings = table, pricing.limits, pricing.cuts, pricing.cachings
         rows = table.rows
         caches = sorted({(int(s), int(v)) for s, v in zip(rows.site, rows.level, strict=True) if v > 0})
         self.variant = {pair: k + 1 for k, pair in enumerate(caches)}
@@ -92,7 +90,6 @@ class Lagrangian:
         rigid = np.flatnonzero(~np.isin(rows.job, table.elastic))
         self._order = rigid[np.argsort(key[rigid], kind="stable")]
         self._keys, self._begins = np.unique(key[self._order], return_index=True)
-        self.cachings = Cachings(table)
         self.kinds = _kinds_of_pools(table)
         pools = table.pools
         self.block_pools = {p for p, _, _ in self.kinds if pools.block[p] > 1 or pools.boot[p] > 0}
@@ -101,13 +98,15 @@ class Lagrangian:
             self.num_available[p] += number * table.nodes.available[kind]
 
     def allowed(self, choices: tuple[int, ...]) -> np.ndarray:
-        """Which variants each job may use where just so much is cached, shape (J, V)."""
+        """Which variants each job may use where just so much is cached, shape (J, V); an elastic one none, as its runs
+        are no starts."""
         allowed = np.zeros((self.table.num_jobs, self.num_variants), dtype=np.bool_)
         allowed[:, 0] = True
         for cachable, c in zip(self.cachings.datasets, choices, strict=True):
             for pair in cachable.choices[c]:
                 allowed[cachable.jobs, self.variant[pair]] = True
         allowed[self.cachings.free] = True
+        allowed[self.table.elastic] = False
         return allowed
 
     def choice_of(self, choices: tuple[int, ...]) -> dict[int, int]:

@@ -55,7 +55,7 @@ class Certificate:
         self.table = table
         self.limits = Limits.of(table)
         self.pricing = Pricing(table, self.limits)
-        self.lagrangian = Lagrangian(table, self.limits, self.pricing.cuts)
+        self.lagrangian = Lagrangian(self.pricing)
         prices = self._first_prices()
         value = self.lagrangian.value(self.pricing.cheapest(prices), prices)
         self.closed = math.inf

@@ -69,6 +69,9 @@ class Occupancy:
         self.facts = facts_of(table)
         self.state = empty_state(self.facts)
         self._arrays = referred(self.facts, self.state)
+        every = np.arange(table.num_jobs)
+        self._owner = np.concatenate([every, np.repeat(every, table.jobs.changes)])
+        """The job of each entry of `State.chosen`."""
         self.seed(seed)
 
     # --- what there is -----------------------------------------------------------------------------------
@@ -116,10 +119,8 @@ class Occupancy:
 
     def segments(self) -> Segments:
         """All that runs, the jobs first and then the earlier segments of those that change."""
-        chosen, jobs = self.state.chosen, self.facts.jobs[: self.table.num_jobs]
-        owner = np.concatenate([np.arange(len(jobs)), np.repeat(np.arange(len(jobs)), jobs["end_part"] - jobs["part"])])
-        runs = chosen["row"] >= 0
-        return Segments(owner[runs], chosen["row"][runs], chosen["slot"][runs], chosen["length"][runs])
+        chosen, runs = self.state.chosen, self.state.chosen["row"] >= 0
+        return Segments(self._owner[runs], chosen["row"][runs], chosen["slot"][runs], chosen["length"][runs])
 
     @property
     def peak(self) -> np.ndarray:

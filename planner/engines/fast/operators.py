@@ -43,7 +43,8 @@ class Situation:
         self.pool = np.where(runs, rows.pool[row], -1)
         self.begin = np.where(runs, occupancy.slot, -1)
         self.end = np.where(runs, occupancy.slot + occupancy.length, -1)
-        np.minimum.at(self.begin, self._all.job, self._all.slot)
+        earlier = slice(int(runs.sum()), None)  # segments of jobs that change
+        np.minimum.at(self.begin, self._all.job[earlier], self._all.slot[earlier])
 
     def during(self, p: int, begin: int, end: int) -> np.ndarray:
         """Jobs that run in a pool in some of the slots [begin, end)."""

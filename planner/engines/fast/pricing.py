@@ -64,7 +64,8 @@ class Pricing:
     def __init__(self, table: Table, limits: Limits):
         self.table, self.limits = table, limits
         self.cuts = Cuts(table, limits)
-        self.elastics = Elastics(table, Cachings(table))
+        self.cachings = Cachings(table)
+        self.elastics = Elastics(table, self.cachings)
         jobs = table.jobs
         self.pairs = [
             (int(i), j)

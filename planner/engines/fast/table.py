@@ -19,6 +19,7 @@ import numpy as np
 
 from models import grid
 from models.domain.instance import Instance
+from models.domain.modes import gpus_on_node
 from models.precedence import topological_order
 from models.starts import Starts
 from models.storage.tariff import tariff_of
@@ -247,7 +248,7 @@ def _rows(starts: Starts) -> tuple[Rows, np.ndarray]:
             mask = len(masks)
             masks.append(np.isin(np.arange(starts.num_slots), row.slots))
         shares = mode.is_small and pool.slices_per_gpu > 1
-        whole = pool.gpus_per_node if mode.is_gang else max(1, mode.gpus)
+        whole = gpus_on_node(mode, pool)
         cores = 0 if pool.cpu_cores is None else pool.cpu_cores if mode.is_gang else mode.cpu_cores
         ram = 0.0 if pool.ram is None else pool.ram if mode.is_gang else mode.ram_gb
         link = -1 if row.link is None else links[sites[row.link[0]], sites[row.link[1]]]

@@ -54,18 +54,13 @@ class ModeTable:
         return self._modes[j]
 
 
-def is_cloud(instance: Instance, p: int) -> bool:
-    """Whether a pool is rented."""
-    return instance.sites[instance.site_index[instance.pools[p].site]].kind == "cloud"
-
-
 class Menu:
     """The choices of all jobs at a moment."""
 
     def __init__(self, state: State, table: ModeTable, num_up: list[int], is_any_on: list[bool]) -> None:
         self.state, self._table = state, table
         self._num_up, self._is_any_on = num_up, is_any_on
-        self.is_cloud = [is_cloud(state.instance, p) for p in range(len(state.instance.pools))]
+        self.is_cloud = [grid.is_cloud(state.instance, p) for p in range(len(state.instance.pools))]
         self._rates = _Rates(state)
         self._choices: dict[int, tuple[Choice, ...]] = {}
 

@@ -18,6 +18,7 @@ from models.domain.entities import (
     Utility,
 )
 from models.domain.prices import EnergyTariff, HourlyTariff, Price
+from models.grid import Meter
 
 
 def at_moment(instance: Instance, now_s: float, slot_s: float) -> Instance:
@@ -30,7 +31,7 @@ def at_moment(instance: Instance, now_s: float, slot_s: float) -> Instance:
     pools = tuple(
         pool.model_copy(
             update={
-                "price": _cut(pool.price, instance.slot, now_s, slot_s),
+                "price": _cut(instance, pool.price, now_s, slot_s),
                 "unavailable": _windows_from(pool.unavailable, now_s),
             }
         )
@@ -39,7 +40,7 @@ def at_moment(instance: Instance, now_s: float, slot_s: float) -> Instance:
     sites = tuple(
         site.model_copy(
             update={
-                "energy_price": _cut(site.energy_price, instance.slot, now_s, slot_s),
+                "energy_price": _cut(instance, site.energy_price, now_s, slot_s),
                 "storage": _storage_for(site.storage, instance, now_s, slot_s),
             }
         )
@@ -48,15 +49,15 @@ def at_moment(instance: Instance, now_s: float, slot_s: float) -> Instance:
     return instance.altered(start=start, slot=slot_s, horizon="auto", pools=pools, sites=sites)
 
 
-def _cut(price: Price, old_slot_s: float, now_s: float, slot_s: float) -> Price:
+def _cut(instance: Instance, price: Price, now_s: float, slot_s: float) -> Price:
     if not isinstance(price, tuple):
         assert isinstance(price, float | int | HourlyTariff | EnergyTariff)
         return price
-    end_s = len(price) * old_slot_s
-    num_slots = max(1, math.ceil((end_s - now_s) / slot_s))
+    num_slots = max(1, math.ceil((len(price) * instance.slot - now_s) / slot_s))
+    meter = Meter(instance, price)
     # The entry after the last one holds for ever.
     edges = [now_s + k * slot_s for k in range(num_slots + 2)]
-    spent = [_spent(price, old_slot_s, edge) for edge in edges]
+    spent = [meter.until(edge) for edge in edges]
     return tuple((after - before) / slot_s for before, after in itertools.pairwise(spent))
 
 
@@ -65,12 +66,6 @@ def _storage_for(storage: Storage, instance: Instance, now_s: float, slot_s: flo
     if storage.billed is not None or instance.horizon == "auto":
         return storage
     return storage.model_copy(update={"billed": max(slot_s, instance.horizon - now_s)})
-
-
-def _spent(price: tuple[float, ...], slot_s: float, until_s: float) -> float:
-    """The integral of a listed price from the start, its last entry going on."""
-    whole = min(int(until_s // slot_s), len(price))
-    return math.fsum(price[:whole]) * slot_s + price[min(whole, len(price) - 1)] * (until_s - whole * slot_s)
 
 
 def _windows_from(windows: tuple[Unavailable, ...], now_s: float) -> tuple[Unavailable, ...]:

@@ -17,7 +17,7 @@ from planner.simulation.state import Decision, State
 WORK = 500
 """Moves of the search at each call, where neither they nor seconds are limited."""
 EXACT_S = 20.0
-"""Seconds for the exact engine at each call where none are given: its solver does not count moves."""
+"""Seconds for the exact engine at each call where neither they nor moves are given: its solver does not count moves."""
 
 
 class Planned:
@@ -39,7 +39,8 @@ class Planned:
         self.engine, self.seed, self.gap = engine, seed, gap
         # The exact engine's part comes after the search's, so moves are not what limits it.
         self.work = WORK if engine == "fast" and work is None and time_limit_s is None else work
-        self.time_limit_s = EXACT_S if engine == "exact" and time_limit_s is None else time_limit_s
+        is_unlimited = time_limit_s is None and work is None
+        self.time_limit_s = EXACT_S if engine == "exact" and is_unlimited else time_limit_s
         self.slot_s, self.elastic = slot_s, elastic
         self.fallbacks = 0
         """Calls in which the greedy had to decide."""

@@ -17,6 +17,7 @@ import random
 from collections.abc import Sequence
 from itertools import islice
 
+from models.domain import Job
 from planner.simulation.policies.desk import Desk
 from planner.simulation.policies.menu import Choice, ModeTable
 from planner.simulation.policies.step import Shop, Step, nodes_of
@@ -56,7 +57,7 @@ class RandomGreedy:
         best = greedy(shop)
         score = best.score()
         for _ in range(self._iterations if len(shop.jobs) else 0):
-            step = greedy(shop, swapped_by_weight(shop, self._draw), self._draw)
+            step = randomised(shop, self._draw)
             found = step.score()
             if found < score:
                 best, score = step, found
@@ -69,6 +70,11 @@ def greedy(shop: Shop, order: Sequence[int] | None = None, draw: random.Random |
     fill(step, shop.order if order is None else order, draw)
     _hand_out_spare_gpus(step)
     return step
+
+
+def randomised(shop: Shop, draw: random.Random) -> Step:
+    """A step by the randomised rule."""
+    return greedy(shop, swapped_by_weight(shop.order, shop.desk.state.instance.jobs, draw), draw)
 
 
 def fill(step: Step, order: Sequence[int], draw: random.Random | None = None) -> None:
@@ -125,10 +131,9 @@ def _hand_out_spare_gpus(step: Step) -> None:
         step.put(best[1], best[2])
 
 
-def swapped_by_weight(shop: Shop, draw: random.Random) -> list[int]:
-    """The order of pressure after a pass of swaps of neighbours, likelier the heavier the one that moves up."""
-    order, jobs = list(shop.order), shop.desk.state.instance.jobs
-    k = 0
+def swapped_by_weight(order: Sequence[int], jobs: Sequence[Job], draw: random.Random) -> list[int]:
+    """An order of jobs after a pass of swaps of neighbours, likelier the heavier the one that moves up."""
+    order, k = list(order), 0
     while k + 1 < len(order):
         ahead, behind = jobs[order[k]].weight, jobs[order[k + 1]].weight
         if draw.random() * (ahead + behind) < behind:

@@ -19,10 +19,10 @@ import math
 from dataclasses import dataclass
 
 from models.domain import Instance, Plan, Segment
-from models.domain.entities import Job, ModeEntry, Place, Pool, Running, Unavailable
+from models.domain.entities import Job, ModeEntry, Place, Pool, Running
 from models.domain.modes import Mode, modes_of, slots_of, with_entries
-from models.grid import boot_slots
-from planner.simulation.policies.menu import OVERDUE_S, is_cloud
+from models.grid import boot_slots, closed_nodes, is_cloud
+from planner.simulation.policies.menu import OVERDUE_S
 from planner.simulation.policies.moment import at_moment, job_at
 from planner.simulation.state import Allocation, Assignment, JobState, State
 
@@ -167,13 +167,7 @@ def _in_order(state: State) -> list[JobState]:
 
 def _numbered(state: State, pool: Pool, p: int) -> tuple[Pool, tuple[int, ...]]:
     """A pool without its nodes that are down, those that are on first, and what each new index stands for."""
-    windows: list[tuple[Unavailable, tuple[int, ...]]] = []
-    for window in pool.unavailable:
-        if isinstance(window.nodes, tuple):
-            windows.append((window, window.nodes))
-        else:
-            first = 0 if window.nodes is None else pool.nodes - window.nodes
-            windows.append((window, tuple(range(first, pool.nodes))))
+    windows = [(window, closed_nodes(pool, window)) for window in pool.unavailable]
     closed = {node for window, nodes in windows if window.since <= 0 for node in nodes}
     there = [node for node in range(pool.nodes) if (p, node) not in state.down or node in closed]
     on = [node for node in there if (p, node) in state.on_since_s and node not in closed]

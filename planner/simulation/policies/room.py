@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from models.domain.entities import Place, Pool
-from models.domain.modes import Mode
+from models.domain.modes import Mode, slices_on_gpu
+from models.grid import closed_nodes
 from planner.simulation.state import Allocation, State
 
 # Sums that were added to and taken from differ from what they should be in their last digits.
@@ -95,13 +96,12 @@ class Room:
     def _change(self, allocation: Allocation, sign: int) -> None:
         mode, used = allocation.mode, self._used[allocation.mode.pool]
         pool = self._floors[mode.pool].pool
-        shares = mode.is_small
         for place in allocation.places:
             node = used.get(place.node)
             if node is None:
                 node = used[place.node] = _Node(pool)
             for gpu in place.gpus:
-                slices = mode.slices if shares else pool.slices_per_gpu
+                slices = slices_on_gpu(mode, pool)
                 node.slices[gpu] -= sign * slices
                 node.spare -= sign * slices
                 node.memory[gpu] -= sign * mode.memory_gb
@@ -124,7 +124,7 @@ class Room:
             if node.cores < mode.cpu_cores or node.ram < mode.ram_gb - _ROUNDING:
                 return False
             for gpu in place.gpus:
-                needed = mode.slices if mode.is_small else pool.slices_per_gpu
+                needed = slices_on_gpu(mode, pool)
                 if node.slices[gpu] < needed or node.memory[gpu] < mode.memory_gb - _ROUNDING:
                     return False
         return True
@@ -225,11 +225,7 @@ def _floor(state: State, p: int) -> _Floor:
     closes: dict[int, float] = {}
     closed_now: set[int] = set()
     for window in pool.unavailable:
-        nodes: tuple[int, ...] | range
-        if isinstance(window.nodes, tuple):
-            nodes = window.nodes
-        else:
-            nodes = range(pool.nodes - (pool.nodes if window.nodes is None else window.nodes), pool.nodes)
+        nodes = closed_nodes(pool, window)
         if window.since <= state.now_s < window.until:
             closed_now.update(nodes)
         elif window.since > state.now_s:

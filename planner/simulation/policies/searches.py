@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from planner.simulation.policies.desk import Desk
 from planner.simulation.policies.menu import Choice, ModeTable
-from planner.simulation.policies.pressure import fill, greedy, same_place, swapped_by_weight
+from planner.simulation.policies.pressure import fill, greedy, randomised, same_place
 from planner.simulation.policies.step import Shop, Step, nodes_of
 from planner.simulation.state import Allocation, Decision, State
 
@@ -46,7 +46,7 @@ class LocalSearch:
         score, moves = descend(best, self._moves // 2)
         # What is left of the moves goes to another beginning.
         if shop.jobs:
-            other = greedy(shop, swapped_by_weight(shop, self._draw), self._draw)
+            other = randomised(shop, self._draw)
             found, _ = descend(other, self._moves - moves)
             if found < score:
                 best = other
@@ -67,7 +67,10 @@ class PathRelinking:
         first = greedy(shop)
         if not shop.jobs:
             return first.decision()
-        elite = [first, *(greedy(shop, swapped_by_weight(shop, self._draw), self._draw) for _ in range(ELITE - 1))]
+        elite = [
+            first,
+            *(randomised(shop, self._draw) for _ in range(ELITE - 1)),
+        ]
         scored = [(descend(step, self._moves // ELITE)[0], k, step) for k, step in enumerate(elite)]
         scored.sort(key=lambda member: member[:2])
         score, _, best = start = scored[0]

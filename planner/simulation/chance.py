@@ -1,0 +1,67 @@
+"""What a simulated world draws: how long jobs really take, when nodes fail, and when spot nodes are taken back.
+
+Each job and each node has a stream of its own, so nothing that is drawn depends on what a policy does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.domain import Instance
+from models.grid import is_cloud
+from planner.simulation.nodes import Node
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the world is like, besides the instance."""
+
+    seed: int = 0
+    may_burst: bool = True
+    moves: bool = True
+    """Whether jobs that run may be stopped."""
+    restart_s: float = 0.0
+    """Time that a restart takes on the new GPUs."""
+    duration_error: float = 0.0
+    """Sigma of the lognormal factor, of median 1, between actual and estimated durations."""
+    mtbf_h: float | None = None
+    """Mean hours between failures of an owned node; None: they do not fail."""
+    repair_h: float = 4.0
+    period_s: float | None = None
+    """The policy is also asked so often; None: at events only."""
+
+
+class Chance:
+    """All that is drawn for an instance."""
+
+    def __init__(self, instance: Instance, options: Options):
+        self.instance, self.options = instance, options
+        self._streams: dict[Node, np.random.Generator] = {}
+
+    def factor(self, j: int) -> float:
+        """Actual duration of a job over its estimate."""
+        draw = np.random.default_rng([self.options.seed, 3, j])
+        return math.exp(self.options.duration_error * float(draw.standard_normal()))
+
+    def hazards(self) -> Iterator[tuple[Node, bool]]:
+        """Nodes that may fail or, being spot nodes, be taken back; which of both."""
+        for p, pool in enumerate(self.instance.pools):
+            if self._rate(p) > 0:
+                yield from (((p, node), pool.market == "spot") for node in range(pool.nodes))
+
+    def wait_s(self, node: Node) -> float:
+        """Seconds until that happens to a node the next time."""
+        if node not in self._streams:
+            self._streams[node] = np.random.default_rng([self.options.seed, 7, *node])
+        return float(self._streams[node].exponential(3600.0 / self._rate(node[0])))
+
+    def _rate(self, p: int) -> float:
+        """How often an hour something happens to a node of a pool."""
+        pool, mtbf_h = self.instance.pools[p], self.options.mtbf_h
+        if pool.market == "spot":
+            return pool.interruption_rate
+        return 0.0 if mtbf_h is None or is_cloud(self.instance, p) else 1.0 / mtbf_h
