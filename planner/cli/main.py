@@ -19,6 +19,7 @@ from planner.cli import (
     importing,
     output,
     plan,
+    risk,
     schema,
     show,
     simulate,
@@ -96,6 +97,7 @@ _add(show.show, show.EPILOG, "Show a plan in tables and charts.")
 _add(check.check, check.EPILOG, "Check a plan against its instance.")
 _add(frontier.frontier, frontier.EPILOG, "Show what every budget brings.")
 _add(simulate.simulate, simulate.EPILOG, "Simulate a policy as jobs arrive.")
+_add(risk.risk, risk.EPILOG, "Show what may become of a plan.")
 _add(storage.storage, storage.EPILOG, "Show what to cache and what bandwidth to buy.")
 _add(tariff.tariff, tariff.EPILOG, "Fit bandwidth tariffs to a price list.")
 _add(generate.generate, generate.EPILOG, "Write a random instance of a family.")

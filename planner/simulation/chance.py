@@ -33,6 +33,12 @@ class Options:
     repair_h: float = 4.0
     period_s: float | None = None
     """The policy is also asked so often; None: at events only."""
+    spot: bool = True
+    """Whether spot nodes are taken back at the rate of their pool."""
+    asks_at_start: bool = False
+    """Whether the policy is asked at the start even where no job has arrived by then."""
+    relief: tuple[tuple[int, float], ...] = ()
+    """Jobs that overrun less than they would, each by so much of its estimate: a counterfactual."""
 
 
 class Chance:
@@ -45,7 +51,9 @@ class Chance:
     def factor(self, j: int) -> float:
         """Actual duration of a job over its estimate."""
         draw = np.random.default_rng([self.options.seed, 3, j])
-        return math.exp(self.options.duration_error * float(draw.standard_normal()))
+        drawn = math.exp(self.options.duration_error * float(draw.standard_normal()))
+        relief = dict(self.options.relief).get(j, 0.0)
+        return max(min(drawn, 1.0), drawn - relief) if relief else drawn
 
     def hazards(self) -> Iterator[tuple[Node, bool]]:
         """Nodes that may fail or, being spot nodes, be taken back; which of both."""
@@ -63,5 +71,5 @@ class Chance:
         """How often an hour something happens to a node of a pool."""
         pool, mtbf_h = self.instance.pools[p], self.options.mtbf_h
         if pool.market == "spot":
-            return pool.interruption_rate
+            return pool.interruption_rate if self.options.spot else 0.0
         return 0.0 if mtbf_h is None or is_cloud(self.instance, p) else 1.0 / mtbf_h

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Iterable
 
 from models.domain import Instance
 from models.domain.modes import gpus_on_node, slices_on_gpu
@@ -18,8 +19,8 @@ Node = tuple[int, int]
 
 
 class Nodes:
-    """All nodes. A node is on from when something needs it until nothing does, a billed one until what is paid is
-    over."""
+    """All nodes. A node is on from when something needs it, or it is held, until nothing does, a billed one until what
+    is paid is over."""
 
     def __init__(self, instance: Instance):
         self.instance = instance
@@ -35,6 +36,8 @@ class Nodes:
         self.idle: set[Node] = set()
         """Nodes that are on and run nothing."""
         self.down: set[Node] = set()
+        self.held: frozenset[Node] = frozenset()
+        """Nodes that stay on whether or not anything runs there."""
         self.powers: list[Power] = []
         self._warm = [on_at_start(instance, pool) for pool in instance.pools]
         self._meters = [Meter(instance, pool.price) for pool in instance.pools]
@@ -77,15 +80,25 @@ class Nodes:
         if problem is not None:
             raise Defect(f"an allocation {problem}")
         self._count(there, 1)
-        pool = self.instance.pools[there.mode.pool]
         ready = now_s
         for node in self.nodes_of(there):
             if node not in self.on_since_s:
-                warm = now_s <= EDGE_S and bool(self._warm[node[0]][node[1]])
-                self.on_since_s[node], self.ready_s[node] = now_s, now_s + (0.0 if warm else pool.boot_time)
+                self._switch_on(node, now_s)
             self.idle.discard(node)
             ready = max(ready, self.ready_s[node])
         return ready
+
+    def hold(self, nodes: Iterable[Node], now_s: float) -> None:
+        """Keep these nodes on from now on, and no longer those that were held before; what is down stays off."""
+        self.held = frozenset(nodes) - self.down
+        for node in sorted(self.held - self.on_since_s.keys()):
+            self._switch_on(node, now_s)
+            self.idle.add(node)
+
+    def _switch_on(self, node: Node, now_s: float) -> None:
+        warm = now_s <= EDGE_S and bool(self._warm[node[0]][node[1]])
+        boot = 0.0 if warm else self.instance.pools[node[0]].boot_time
+        self.on_since_s[node], self.ready_s[node] = now_s, now_s + boot
 
     def leave(self, there: Allocation) -> None:
         """A job runs there no more."""
@@ -113,7 +126,7 @@ class Nodes:
 
     def switch_off_idle(self, now_s: float) -> None:
         """Switch off what runs nothing and has nothing left of what is paid."""
-        for node in sorted(self.idle):
+        for node in sorted(self.idle - self.held):
             if self.paid_until_s(node, now_s) <= now_s + EDGE_S:
                 self.switch_off(node, now_s)
 

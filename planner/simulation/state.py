@@ -78,6 +78,11 @@ class Decision:
     """Of a job in order of their starts, without overlap."""
     wake_s: float | None = None
     """When to be asked again even if nothing happens; None: at the next event."""
+    hold: tuple[tuple[int, int], ...] = ()
+    """(pool, node) that are on from now until the next decision, whether or not anything runs there; those that are
+    down stay off. All others are on while something needs them, or while they are paid."""
+    reject: tuple[int, ...] = ()
+    """Known jobs that wait and are never run."""
 
 
 class Policy(Protocol):

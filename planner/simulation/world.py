@@ -94,6 +94,8 @@ class World:
         self._closed: dict[Node, int] = {}
         if options.period_s is not None:
             self.events.push(options.period_s, Kind.PERIOD, None)
+        if options.asks_at_start:
+            self.events.push(0.0, Kind.WAKE, self._decision)
 
     def _job(self, j: int) -> Job:
         running = self.instance.jobs[j].running
@@ -144,7 +146,7 @@ class World:
     def _rest(self) -> None:
         """Nodes that nothing needs go off, at once or when what is paid is over."""
         self.nodes.switch_off_idle(self.now_s)
-        for node in sorted(self.nodes.idle):
+        for node in sorted(self.nodes.idle - self.nodes.held):
             paid = self.nodes.paid_until_s(node, self.now_s)
             if self._paid_s.get(node) != paid:
                 self._paid_s[node] = paid
@@ -152,7 +154,7 @@ class World:
 
     def _give_up(self) -> None:
         """What waits is rejected where that is allowed."""
-        left = [job.index for job in self.jobs if job.complete_s is None]
+        left = [job.index for job in self.jobs if job.complete_s is None and job.index not in self.rejected]
         stuck = [self.instance.jobs[j].id for j in left if self.instance.jobs[j].reject_cost is None]
         if stuck:
             names = ", ".join(stuck[:5]) + (" and others" if len(stuck) > 5 else "")
@@ -320,6 +322,12 @@ class World:
                 self._end(job)
             else:
                 self._plan_end(planned)
+        self.nodes.hold(decision.hold, self.now_s)
+        for j in decision.reject:
+            if j not in self.known or self.jobs[j].there is not None or self.instance.jobs[j].reject_cost is None:
+                raise self._wrong(f"rejects a job that runs, must run or is unknown: {j}")
+            self.known.remove(j)
+            self.rejected.append(j)
         for planned in now:
             job = self.jobs[planned.job]
             if planned.job not in self.known:

@@ -1,0 +1,1 @@
+"""What may become of a plan: replays under duration errors, failures and spot interruptions."""
