@@ -70,5 +70,9 @@ class NoPlan(Exception):
     """No plan was found within the limits, and none was proven impossible."""
 
 
+class Locked(Exception):
+    """Another run is at the same work; this one has done nothing."""
+
+
 class Defect(Exception):
     """The program contradicts itself (a plan fails its check, a bound lies above a plan): never to be ignored."""

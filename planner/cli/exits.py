@@ -15,6 +15,7 @@ class Exit(IntEnum):
     INFEASIBLE = 4
     NO_PLAN = 5
     VIOLATED = 6
+    LOCKED = 75
     INTERRUPTED = 130
 
     @property
@@ -31,6 +32,7 @@ MEANINGS: dict[Exit, str] = {
     Exit.INFEASIBLE: "proven infeasible: no plan exists; the reasons are printed",
     Exit.NO_PLAN: "no plan was found within the limit",
     Exit.VIOLATED: "a plan that was given fails its check",
+    Exit.LOCKED: "another run is at the same work; nothing was done",
     Exit.INTERRUPTED: "interrupted; the best plan so far is written, if there is one",
 }
 

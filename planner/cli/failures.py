@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from models.errors import Clash, Defect, Fault, Infeasible, InvalidInput, NoPlan
+from models.errors import Clash, Defect, Fault, Infeasible, InvalidInput, Locked, NoPlan
 from planner.cli.exits import Exit
 from planner.cli.output import CannotPrint, canvas, document, say, show
 
@@ -80,6 +80,8 @@ def outcome_of(fault: BaseException) -> Outcome:
             return _infeasible(fault)
         case NoPlan():
             return _simple(Exit.NO_PLAN, "no_plan", "no plan", str(fault))
+        case Locked():
+            return _simple(Exit.LOCKED, "locked", "locked", str(fault))
         case CannotPrint() | Unwritable():
             return _simple(Exit.INVALID, "unwritable", "cannot write", str(fault))
         case MemoryError():

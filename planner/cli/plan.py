@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -19,6 +16,7 @@ from planner.cli.exits import Exit
 from planner.cli.failures import Unwritable, failures, outcome_of, tell
 from planner.cli.options import AsJson, FixedGpus, InstancePath, Modes, Seed, examples
 from planner.cli.progress import live
+from planner.cli.signals import stop_signals
 
 if TYPE_CHECKING:
     from models.domain import Instance
@@ -175,7 +173,7 @@ def plan(
         from models.goal import Goal
 
         goal = Goal(objective.value, parse_budget(budget, problem.currency))
-        with _stop_signals() as hold:
+        with stop_signals() as hold:
             solution = _solve(problem, goal, fixed_gpus, engine.value, limits, quiet, hold)
             trouble = _write(problem, solution, out)
         _report(problem, solution, None if trouble else out, trouble, as_json, quiet)
@@ -232,31 +230,6 @@ def _write(problem: Instance, solution: Solution, out: Path | None) -> Unwritabl
     except Unwritable as trouble:
         return trouble
     return None
-
-
-@contextmanager
-def _stop_signals() -> Iterator[Callable[[], None]]:
-    """Let SIGTERM (a batch system's end of time, `timeout`) stop the solve as Ctrl-C does.
-
-    Yields what is called once there is a plan: from then on a second Ctrl-C must not come between the plan
-    and its file.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: None
-        return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.getsignal(number) or signal.SIG_DFL for number in numbers}
-
-    def hold() -> None:
-        for number in numbers:
-            signal.signal(number, signal.SIG_IGN)
-
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield hold
-    finally:
-        for number in numbers:
-            signal.signal(number, before[number])
 
 
 def _report(

@@ -197,9 +197,10 @@ class PoolTimeline:
         self._reach(int(nodes.max()))
         return float(self._node_cost(nodes, np.zeros(1, dtype=int), length or row.duration).sum())
 
-    def has_room(self, row: Row, spot: Spot, length: int | None = None) -> bool:
-        """Whether a kept run still finds room on its own place: others may have been put there while it was off."""
-        mode, window = row.mode, slice(0, length or row.duration)
+    def has_room(self, row: Row, spot: Spot, length: int | None = None, slot: int = 0) -> bool:
+        """Whether a run that had a place (a kept one, which starts in slot 0) still finds room there: others may have
+        been put there while it was off."""
+        mode, window = row.mode, slice(slot, slot + (length or row.duration))
         nodes = np.array(self.nodes_of(mode, spot))
         self._reach(int(nodes.max()))
         taken = self.taken(nodes)[:, window]

@@ -74,7 +74,7 @@ def write_whole(path: Path, data: bytes) -> None:
             os.replace(temporary, target)
         finally:
             temporary.unlink(missing_ok=True)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
         _clear_leftovers(target, ())
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise _failure(path, error) from error
@@ -95,11 +95,11 @@ def write_folder_whole(path: Path, files: Mapping[str, bytes], marker: str, repl
             temporary.mkdir()
             for name, data in files.items():
                 _write_new(temporary / name, data)
-            _sync_folder(temporary)
+            sync_folder(temporary)
             _take_place(temporary, target)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
         _clear_leftovers(target, known)
     except (OSError, ValueError) as error:
         raise _failure(path, error) from error
@@ -256,7 +256,7 @@ def _write_new(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _sync_folder(path: Path) -> None:
+def sync_folder(path: Path) -> None:
     """Make a rename last over a power cut, where the file system can."""
     try:
         handle = os.open(path, os.O_RDONLY)

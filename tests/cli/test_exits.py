@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from models.errors import Clash, Defect, Fault, Infeasible, InvalidInput, NoPlan
+from models.errors import Clash, Defect, Fault, Infeasible, InvalidInput, Locked, NoPlan
 from planner.cli.exits import MEANINGS, Exit
 from planner.cli.failures import file_of, outcome_of
 from tests.cli.conftest import Run, write_document
@@ -28,6 +28,7 @@ def test_the_codes_are_part_of_the_interface() -> None:
         "INFEASIBLE": 4,
         "NO_PLAN": 5,
         "VIOLATED": 6,
+        "LOCKED": 75,
         "INTERRUPTED": 130,
     }
     assert set(MEANINGS) == set(Exit)
@@ -47,6 +48,7 @@ REASONS = (Clash("deadline of alpha", "2 h later", ("alpha", "[red]beta\x1b[0m")
         ),
         (Infeasible("no reason known"), 4, "infeasible", ["no reason known"]),
         (NoPlan("nothing within 60 s"), 5, "no_plan", ["no plan: nothing within 60 s"]),
+        (Locked("another run holds x/lock"), 75, "locked", ["locked: another run holds x/lock"]),
         (Defect("bound above plan"), 1, "defect", ["defect: bound above plan", "report"]),
         (ZeroDivisionError("x/0"), 1, "defect", ["defect: ZeroDivisionError: x/0", "report"]),
         (RecursionError(), 1, "defect", ["defect: RecursionError"]),
