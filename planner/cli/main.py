@@ -21,6 +21,7 @@ from planner.cli import (
     nightly,
     output,
     plan,
+    risk,
     schema,
     show,
     simulate,
@@ -100,6 +101,7 @@ _add(frontier.frontier, frontier.EPILOG, "Show what every budget brings.")
 _add(nightly.nightly, nightly.EPILOG, "Plan the night, for cron.")
 _add(history.history, history.EPILOG, "Show the nightly runs.")
 _add(simulate.simulate, simulate.EPILOG, "Simulate a policy as jobs arrive.")
+_add(risk.risk, risk.EPILOG, "Show what may become of a plan.")
 _add(storage.storage, storage.EPILOG, "Show what to cache and what bandwidth to buy.")
 _add(tariff.tariff, tariff.EPILOG, "Fit bandwidth tariffs to a price list.")
 _add(generate.generate, generate.EPILOG, "Write a random instance of a family.")

@@ -39,8 +39,8 @@ def test_every_command_has_examples_that_are_its_own(run: Run, command: str) -> 
 def test_the_help_lists_commands_and_exit_codes(run: Run) -> None:
     page = run("--help").stdout
     assert re.findall(r"^  (\w+)  ", page.split("Commands:\n")[1].split("Examples:")[0], re.M) == [
-        *("plan", "show", "check", "frontier", "nightly", "history", "simulate", "storage", "tariff", "generate"),
-        *("convert", "schema", "import"),
+        *("plan", "show", "check", "frontier", "nightly", "history", "simulate", "risk", "storage", "tariff"),
+        *("generate", "convert", "schema", "import"),
     ]
     assert [int(code) for code in re.findall(r"^    (\d+) ", page, re.M)] == [int(code) for code in Exit]
 
