@@ -24,8 +24,8 @@ def runs_table(runs: Sequence[RunRecord], canvas: Canvas) -> Iterator[Renderable
         return
     most = max((run.cost for run in runs if run.cost is not None), default=0.0)
     columns = (
-        *(Column(">run"), Column("status"), Column("plan"), Column(">cost"), Column("trend", 4, is_bar=True)),
-        *(Column(">gap", 3), Column(">jobs", 2), Column(">late"), Column(">rejected", 1)),
+        *(Column(">run"), Column("status"), Column("plan"), Column(">cost"), Column("", 3, is_bar=True)),
+        *(Column(">gap", 4), Column(">jobs", 2), Column(">late"), Column(">rejected", 1)),
         *(Column(">changed", 1), Column(">new", 5), Column("begun (UTC)", 6)),
     )
     yield fitted("Runs", columns, [_run_row(run, most, canvas) for run in runs], canvas)
@@ -39,7 +39,7 @@ def runs_table(runs: Sequence[RunRecord], canvas: Canvas) -> Iterator[Renderable
 
 def _run_row(run: RunRecord, most: float, canvas: Canvas) -> list[Cell]:
     place = "" if run.folder is None else f"{run.folder} (gone)" if run.is_gone else run.folder
-    bar = "" if run.cost is None or most <= 0 else canvas.pick("█", "#") * max(1, round(12 * run.cost / most))
+    bar = "" if run.cost is None or most <= 0 else canvas.pick("█", "#") * max(1, round(10 * run.cost / most))
     return [
         str(run.number),
         Text(run.status.value, style="" if run.status in _GOOD else LATE),
@@ -64,11 +64,11 @@ def trend_sentence(runs: Sequence[RunRecord], canvas: Canvas) -> str:
     low, high = min(costs), max(costs)
     line = "".join(steps[round(7 * (cost - low) / (high - low)) if high > low else 0] for cost in costs)
     mean = sum(costs) / len(costs)
-    text = f"cost of {count(len(costs), 'plan')}  {line}  least {number(low)}, mean {number(mean)}, most {number(high)}"
+    of = f"cost of {count(len(costs), 'plan')} in {currency}"
+    text = f"{of}  {line}  least {number(low)}, mean {number(mean)}, most {number(high)}"
     if len(costs) > 1 and costs[-2] > 0:
-        change = 100 * (costs[-1] - costs[-2]) / costs[-2]
-        text += f"; the last {change:+.1f} % against the one before"
-    return canvas.name(f"{text} ({currency})")
+        text += f"; last {100 * (costs[-1] - costs[-2]) / costs[-2]:+.1f} %"
+    return canvas.name(text)
 
 
 def run_page(run: RunRecord, entries: Sequence[JobEntry], canvas: Canvas) -> Iterator[RenderableType]:
@@ -93,19 +93,13 @@ def run_page(run: RunRecord, entries: Sequence[JobEntry], canvas: Canvas) -> Ite
     for head, text in rows:
         yield Text.assemble((f"{head:<12}", "dim"), canvas.name(text), no_wrap=True, overflow="ignore")
     changed = [entry for entry in entries if entry.changes]
-    if changed:
-        yield Text("")
-        columns = (Column("job"), Column("changes"), Column("now"), Column("because"))
-        made = [
-            [
-                *(canvas.name(text) for text in (entry.job, ", ".join(entry.changes), place_of(entry))),
-                _why(entry, canvas),
-            ]
-            for entry in changed[:ROWS_SHOWN]
-        ]
-        yield fitted("Changed jobs", columns, made, canvas)
-        if len(changed) > ROWS_SHOWN:
-            yield Text(f"and {count(len(changed) - ROWS_SHOWN, 'job')} more; --json lists them all", style="dim")
+    for entry in changed[:ROWS_SHOWN]:
+        lines = [f"{entry.job}: {', '.join(entry.changes)}"]
+        lines += [f"  planned  {place_of(entry)}"] if entry.state == "planned" else []
+        lines += [f"  because  {reason}" for reason in entry.reasons]
+        yield Text("\n" + "\n".join(canvas.name(line) for line in lines), overflow="fold")
+    if len(changed) > ROWS_SHOWN:
+        yield Text(f"\nand {count(len(changed) - ROWS_SHOWN, 'job')} more; --json lists them all", style="dim")
 
 
 def job_table(job: str, rows: Sequence[tuple[RunRecord, JobEntry]], canvas: Canvas) -> Iterator[RenderableType]:

@@ -90,7 +90,10 @@ class Causes:
         )
         if not is_running and not is_paused and start < self.now - timedelta(seconds=SAME_S):
             return [f"it does not run, and was to start at {self._clock(start)}"]
-        return []
+        is_throttled = any(
+            stretch.start <= self.now < stretch.end and stretch.speed != 1 for stretch in change.before.stretches
+        )
+        return ["it runs, and what runs is taken to run at full speed"] if is_running and is_throttled else []
 
     def _own(self, old: Job, new: Job) -> list[str]:
         """What of the job itself is not as it was. The work of a job that runs is what is left: it always changes."""
