@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +15,7 @@ from planner.cli import output
 from planner.cli.exits import Exit
 from planner.cli.failures import failures
 from planner.cli.options import AsJson, InstancePath, PlanPath, Seed, examples
+from planner.cli.signals import stop_signals
 
 if TYPE_CHECKING:
     from models.check import Report
@@ -97,10 +96,11 @@ def risk(
 
     Each job starts in its planned mode on its planned GPUs at its planned time, or as soon after as its predecessors
     and the jobs before it there are done; from a node that is down it goes to another that is free, or waits. Spot
-    nodes are taken back at the rate of their pool. Every replay is checked by code of its own. Ctrl-C ends with the
-    replays made so far, and exit code 130.
+    nodes are taken back at the rate of their pool. Storage is as planned: a job that reads waits until the bandwidth
+    that was bought suffices. Every replay is checked by code of its own. Ctrl-C ends with the replays made so far, and
+    exit code 130.
     """
-    with failures(as_json), _sigterm_as_ctrl_c():
+    with failures(as_json), stop_signals() as hold:
         problem, made, report = _read(instance, plan)
         if not report.ok:
             _tell_violations(report, as_json)
@@ -119,6 +119,7 @@ def risk(
         ask = Ask(options, replays, workers or cores(), early, slack, candidates)
         with _told(quiet) as on_progress:
             found = study(problem, made, ask, on_progress)
+            hold()
         if found is None:
             output.say("interrupted before the first replay was done")
             if as_json:
@@ -218,16 +219,3 @@ def _told(quiet: bool) -> Iterator[Callable[[str, int, int], None]]:
         yield say
     finally:
         output.write("\r" + " " * 60 + "\r", sys.stderr)
-
-
-@contextmanager
-def _sigterm_as_ctrl_c() -> Iterator[None]:
-    """A batch system's end of time ends with what is done, too."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before: Any = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)

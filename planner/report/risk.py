@@ -34,12 +34,13 @@ def _lines(risk: Risk, canvas: Canvas) -> Iterator[tuple[str, str]]:
     currency = plan.currency
     yield "risk of", f"{canvas.name(plan.instance)}, planned at {money(plan.cost, currency)}"
     made = f"{len(risk.replays):,}" + (f" of {risk.ask.replays:,}" if risk.stopped else "")
+    yield "replays", f"{made}, seed {options.seed}"
     parts = [f"duration error {options.duration_error:g}"]
     if options.mtbf_h is not None:
-        parts.append(f"an owned node fails every {hours(options.mtbf_h)}, repaired in {hours(options.repair_h)}")
+        parts.append(f"a node fails every {hours(options.mtbf_h)} for {hours(options.repair_h)}")
     if options.restart_s:
         parts.append(f"restarts take {hours(options.restart_s / 3600)}")
-    yield "replays", f"{made}, seed {options.seed}: {', '.join(parts)}"
+    yield "world", ", ".join(parts)
     extra = cost.mean.less(plan.cost)
     yield "cost", f"{money(cost.mean.value, currency)} in the mean{_within(cost.mean)}"
     yield "extra", f"{money(extra.value, currency)} over the plan{_within(extra)}"
@@ -51,7 +52,9 @@ def _lines(risk: Risk, canvas: Canvas) -> Iterator[tuple[str, str]]:
     events = [(sum(replay.restarts for replay in risk.replays), "restarts")]
     events += [(sum(replay.failures for replay in risk.replays), "failures")]
     events += [(sum(replay.interruptions for replay in risk.replays), "interruptions")]
-    yield "each", ", ".join(f"{number(total / len(risk.replays))} {what}" for total, what in events)
+    happened = [f"{number(total / len(risk.replays))} {what}" for total, what in events if total]
+    if happened:
+        yield "a replay", f"{', '.join(happened)} in the mean"
 
 
 def _within(mean: Mean) -> str:

@@ -18,7 +18,6 @@ from planner.risk.replays import TERMS, Replay, Setting, calm
 from planner.risk.slack import SlackStudy, slack_study
 from planner.risk.statistics import Chance, Mean, Spread
 from planner.simulation.chance import Options
-from planner.simulation.policies.itinerary import itinerary_of
 
 CHUNK_S = 0.5
 """About how long a worker is busy with what it is given at once: so long Ctrl-C waits for it."""
@@ -160,9 +159,9 @@ def _in_hours(spread: Spread) -> dict[str, Any]:
 def study(instance: Instance, plan: Plan, ask: Ask, on_progress: Progress = lambda *_: None) -> Risk | None:
     """Replay a plan that passes its check; None where it was stopped before the first replay was done.
 
-    Raises InvalidInput for what is not simulated, NoPlan where a job can never run in some replay.
+    Raises NoPlan where a job can never run in some replay.
     """
-    setting = Setting(instance, itinerary_of(instance, plan), ask.options, ask.early)
+    setting = Setting.of(instance, plan, ask.options, early=ask.early)
     begun = time.perf_counter()
     undisturbed = calm(setting)
     each_s = max(1e-6, time.perf_counter() - begun)

@@ -82,7 +82,7 @@ class Decision:
     """(pool, node) that are on from now until the next decision, whether or not anything runs there; those that are
     down stay off. All others are on while something needs them, or while they are paid."""
     reject: tuple[int, ...] = ()
-    """Known jobs that wait and are never run."""
+    """Known jobs that are not run from now on, for good; what rejecting them costs is paid."""
 
 
 class Policy(Protocol):

@@ -317,15 +317,15 @@ class World:
             if job.there is None:
                 continue
             if planned is None or planned.allocation != job.there:
-                if not job.movable:
+                if not job.movable and j not in decision.reject:
                     raise self._wrong(f"stops job {self.instance.jobs[j].id}, which may not be moved")
                 self._end(job)
             else:
                 self._plan_end(planned)
         self.nodes.hold(decision.hold, self.now_s)
         for j in decision.reject:
-            if j not in self.known or self.jobs[j].there is not None or self.instance.jobs[j].reject_cost is None:
-                raise self._wrong(f"rejects a job that runs, must run or is unknown: {j}")
+            if j not in self.known or j in active or self.instance.jobs[j].reject_cost is None:
+                raise self._wrong(f"rejects a job that is to run, must run or is unknown: {j}")
             self.known.remove(j)
             self.rejected.append(j)
         for planned in now:

@@ -57,8 +57,8 @@ def test_the_risk_of_a_plan_is_shown(run: Run, files: tuple[Path, Path]) -> None
     assert not result.stderr
     for text in (
         "risk of     night, planned at 8.00 USD",
-        "replays     60, seed 3: duration error 0.4, an owned node fails every 2 d 2 h, repaired in 4 h",
-        "restarts take 5 min",
+        "replays     60, seed 3\n",
+        "world       duration error 0.4, a node fails every 2 d 2 h for 4 h, restarts take 5 min\n",
         "undisturbed",
         "95 % interval",
         "Which job to give slack",
@@ -101,7 +101,7 @@ def test_without_chance_nothing_is_late_and_no_slack_is_missed(run: Run, files: 
 
 
 def test_all_faults_are_told_at_once(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
-    """Of the instance and of the plan; another instance's plan; storage that costs. Always exit 3."""
+    """Of the instance and of the plan; another instance's plan. Always exit 3."""
     wrong = write_document(tmp_path / "wrong.json", {"currency": "USD"})
     torn = tmp_path / "torn.json"
     torn.write_text("{")

@@ -9,12 +9,11 @@ from typing import Any
 
 from models.check import check
 from models.domain import Instance, Plan
-from models.domain.modes import modes_of, slices_on_gpu, slots_of
+from models.domain.modes import entries_of, modes_of, slices_on_gpu, slots_of, with_entries
 from models.errors import Infeasible, NoPlan
 from models.rentals import NodeRules
 from planner.risk.replays import Setting
 from planner.simulation.chance import Options
-from planner.simulation.policies.itinerary import itinerary_of
 from tests.documents import Doc, document
 from tests.random_instances import random_instance
 
@@ -25,7 +24,11 @@ Stretch = tuple[str, int, int, Place]
 
 
 def planned(
-    jobs: list[Doc], runs: list[list[Stretch] | None], on: dict[tuple[str, int], list[tuple[int, int]]], **changes: Any
+    jobs: list[Doc],
+    runs: list[list[Stretch] | None],
+    on: dict[tuple[str, int], list[tuple[int, int]]],
+    bandwidth: tuple[tuple[str, float], ...] | list[tuple[str, float]] = (),
+    **changes: Any,
 ) -> tuple[Instance, Plan]:
     """The document of `tests.documents` with an open horizon, and a plan of it: stretches by job (None: rejected), and
     the slots in which nodes are on. A kept run is one in slot 0 of a job that runs there."""
@@ -61,6 +64,7 @@ def planned(
         "start": instance.instant(0), "slot_s": instance.slot, "num_slots": NUM_SLOTS, "status": "feasible",
         "engine": "hand", "seed": 0, "versions": {}, "cost": 0.0, "costs": {}, "dual_bound": None, "gap": None,
         "runs": made, "nodes_on": nodes, "rejected": [instance.jobs[j].id for j, run in enumerate(runs) if run is None],
+        "bandwidth": [{"site": site, "mb_s": mb_s} for site, mb_s in bandwidth],
     }  # fmt: skip
     sums = check(instance, Plan.model_validate(claims))
     plan = Plan.model_validate(claims | {"cost": sums.cost, "costs": dict(sums.costs)})
@@ -70,7 +74,7 @@ def planned(
 
 def setting_of(instance: Instance, plan: Plan, *, early: bool = False, **options: Any) -> Setting:
     """What its replays have in common."""
-    return Setting(instance, itinerary_of(instance, plan), Options(**options), early)
+    return Setting.of(instance, plan, Options(**options), early=early)
 
 
 @functools.cache
@@ -96,7 +100,7 @@ def _in_whole_slots(instance: Instance) -> Instance:
                     "slowdown": 1.0,
                 }
             )
-            for entry in job.modes
+            for entry in entries_of(job, instance.throughputs)
         )
-        jobs.append(job.model_copy(update={"modes": entries, "speed_levels": (1.0,)}))
+        jobs.append(with_entries(job, entries).model_copy(update={"speed_levels": (1.0,)}))
     return instance.altered(jobs=tuple(jobs))

@@ -9,6 +9,7 @@
   complete.
 - Nodes are on as planned for as long as something that is planned there within that time is not done, so that they
   have booted when a job is to start; beyond that they are on while they are needed.
+- Bandwidth is what was bought, and what links carry: a job that reads waits until what others leave of it suffices.
 
 It decides for one simulation: it keeps note of what it has begun.
 """
@@ -23,6 +24,9 @@ from planner.simulation.nodes import Node
 from planner.simulation.policies.itinerary import Itinerary, Leg, LegId, gpus_of
 from planner.simulation.policies.room import Room
 from planner.simulation.state import Allocation, Assignment, Decision, JobState, State
+
+_ROUNDING = 1e-6
+"""Part of a limit by which what is read may be above it: as in the check of plans."""
 
 
 @dataclass
@@ -124,16 +128,19 @@ class Followed:
         ready = [job for job in waiting if self._is_due(job, state)]
         if not ready:
             return []
-        room = Room(state)
+        room, left = Room(state), list(self.orders.limits_mb_s)
         for assignment in staying:
             room.take(assignment.allocation)
+            _read(self._leg(assignment.job), left)
         started = []
         for job in sorted(ready, key=lambda job: (self._leg(job.job).start_s, self.orders.order[job.job])):
             progress, leg = self._of(job.job), self._leg(job.job)
-            place = self._place(job, leg, state, room)
+            is_enough = all(rate <= left[k] + _ROUNDING * self.orders.limits_mb_s[k] for k, rate in leg.reads)
+            place = self._place(job, leg, state, room) if is_enough else None
             if place is None:
                 continue
             room.take(place)
+            _read(leg, left)
             progress.since_s = state.now_s
             progress.is_elsewhere = place != leg.allocation
             progress.was_moved |= progress.is_elsewhere
@@ -216,6 +223,12 @@ class Followed:
     def _next_moment(self, now_s: float) -> float | None:
         k = bisect.bisect_right(self._moments, now_s + EDGE_S)
         return self._moments[k] if k < len(self._moments) else None
+
+
+def _read(leg: Leg, left: list[float]) -> None:
+    """Take what a leg reads from what is left."""
+    for k, rate in leg.reads:
+        left[k] -= rate
 
 
 def _nodes(there: Allocation) -> list[Node]:

@@ -7,11 +7,13 @@ Journal of Scheduling 6, 2003): a run waits for every run that the plan has fini
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from dataclasses import dataclass, replace
 
 from models.domain import Instance, Plan, Segment
 from models.domain.modes import Mode, modes_of
+from models.storage.reading import link_rate
 from planner.simulation.nodes import Node
 from planner.simulation.state import Allocation
 
@@ -33,8 +35,8 @@ class Leg:
     """Whether it goes on until the job is complete."""
     is_kept: bool
     """Whether it is what the job does already at the start."""
-    cached: float
-    """Part of its dataset that it reads from the cache."""
+    reads: tuple[tuple[int, float], ...]
+    """MB/s that it takes of each of the limits that it reads under."""
     before: tuple[LegId, ...]
     """Legs of other jobs that the plan has end before it begins, on one of its GPUs; the latest first."""
 
@@ -64,6 +66,8 @@ class Itinerary:
     """Place of each job in the order of planned starts."""
     intervals: tuple[Interval, ...]
     """In order of their begin."""
+    limits_mb_s: tuple[float, ...]
+    """What may be read at a time: at each site what was bought, and over each link what it carries."""
 
     def overrun_s(self, j: int) -> float:
         """Time that a job takes longer for each estimate that it overruns: what is left is done in its last mode."""
@@ -101,6 +105,7 @@ def gpus_of(allocation: Allocation) -> frozenset[Gpu]:
 def itinerary_of(instance: Instance, plan: Plan) -> Itinerary:
     """The orders of a plan that passes its check against the instance; another one raises KeyError or StopIteration."""
     runs = {instance.job_index[run.job]: run for run in plan.runs}
+    reading = _Reading(instance, plan)
     bare: dict[LegId, Leg] = {}
     for j, run in runs.items():
         modes = modes_of(instance, instance.jobs[j])
@@ -108,7 +113,8 @@ def itinerary_of(instance: Instance, plan: Plan) -> Itinerary:
             start_s, end_s = segment.start_slot * plan.slot_s, segment.end_slot * plan.slot_s
             place = _allocation(instance, j, modes, segment)
             is_last = k + 1 == len(run.segments)
-            bare[j, k] = Leg(place, start_s, end_s - start_s, is_last, segment.kept, segment.cached, ())
+            reads = reading.of(j, place.mode, segment.cached)
+            bare[j, k] = Leg(place, start_s, end_s - start_s, is_last, segment.kept, reads, ())
     before = _before(bare)
     legs = tuple(
         tuple(_with(bare[j, k], before[j, k]) for k in range(len(runs[j].segments))) if j in runs else ()
@@ -118,7 +124,38 @@ def itinerary_of(instance: Instance, plan: Plan) -> Itinerary:
     order = [0] * len(legs)
     for rank, j in enumerate(by_start):
         order[j] = rank
-    return Itinerary(legs, tuple(order), _intervals(instance, plan, bare))
+    return Itinerary(legs, tuple(order), _intervals(instance, plan, bare), tuple(reading.limits_mb_s))
+
+
+class _Reading:
+    """What runs read, and of what they share."""
+
+    def __init__(self, instance: Instance, plan: Plan):
+        self.instance = instance
+        bought = {bandwidth.site: bandwidth.mb_s for bandwidth in plan.bandwidth}
+        self.limits_mb_s: list[float] = []
+        for site in instance.sites:
+            storage = site.storage
+            is_sold = bool(storage.tariff or storage.points or storage.tiers or storage.power)
+            cap = math.inf if storage.bandwidth_cap is None else storage.bandwidth_cap
+            self.limits_mb_s.append(bought.get(site.id, 0.0) if is_sold else cap)
+        self._links = {}
+        for link in instance.network:
+            if link.bandwidth is not None:
+                self._links[link.source, link.target] = len(self.limits_mb_s)
+                self.limits_mb_s.append(link.bandwidth)
+
+    def of(self, j: int, mode: Mode, cached: float) -> tuple[tuple[int, float], ...]:
+        """Limits that a run counts against, with its MB/s."""
+        name = self.instance.jobs[j].dataset
+        if name is None or not mode.read_rate_mb_s:
+            return ()
+        s = self.instance.site_index[self.instance.pools[mode.pool].site]
+        site, home = self.instance.sites[s], self.instance.datasets[self.instance.dataset_index[name]].home
+        rate = link_rate(mode.read_rate_mb_s, cached, site.storage.cache_speed)
+        link = self._links.get((home, site.id))
+        found = [s] if link is None else [s, link]
+        return tuple((k, rate) for k in found if rate > 0 and not math.isinf(self.limits_mb_s[k]))
 
 
 def _allocation(instance: Instance, j: int, modes: tuple[Mode, ...], segment: Segment) -> Allocation:
