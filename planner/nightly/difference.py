@@ -6,7 +6,8 @@ when it completes; any other by where and when it starts, too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -216,9 +217,10 @@ def changes_of(
     old, new = (course.stretches if now is None else _rest(course, now) for course in (before, after))
     if not _have_same_edges(old, new):
         found.append(Change.SPLIT)
-    if [stretch.pool for stretch in old] != [stretch.pool for stretch in new]:
+    if _in_turn(stretch.pool for stretch in old) != _in_turn(stretch.pool for stretch in new):
         found.append(Change.POOL)
-    if [(stretch.mode, stretch.speed) for stretch in old] != [(stretch.mode, stretch.speed) for stretch in new]:
+    modes = (_in_turn((stretch.mode, stretch.speed) for stretch in side) for side in (old, new))
+    if next(modes) != next(modes):
         found.append(Change.MODE)
     is_elsewhere = Change.POOL in found or len(old) != len(new)
     if not is_elsewhere and [stretch.places for stretch in old] != [stretch.places for stretch in new]:
@@ -234,6 +236,11 @@ def _rest(course: Course, now: datetime) -> tuple[Stretch, ...]:
         if (stretch.end - now).total_seconds() > SAME_S
     )
     return rest or course.stretches[-1:]
+
+
+def _in_turn(values: Iterable[Any]) -> list[Any]:
+    """What follows on each other, repetitions left out."""
+    return [value for value, _ in itertools.groupby(values)]
 
 
 def _have_same_edges(old: Sequence[Stretch], new: Sequence[Stretch]) -> bool:
