@@ -29,6 +29,7 @@ EPILOG = (
     "  running:\n"
     "    - {job: bert-17, mode: 2xA100, pool: dc1-a100, remaining: 0.4,\n"
     "       places: [{node: 0, gpus: [0, 1]}]}\n"
+    "  paused: [{job: bert-18, remaining: 0.7}]\n"
     "  complete: [bert-16]\n"
     "  down: [{pool: dc1-a100, nodes: [3], until: 20h}]\n"
     "  nodes_on: [{pool: dc1-a100, nodes: 2}]\n\n"

@@ -39,9 +39,16 @@ _WORK = {"modes": "modes", "model": "model", "samples": "samples", "sample_size"
 class Causes:
     """The reasons for the changes from one plan to the next."""
 
-    def __init__(self, before: Side, after: Side, changed: frozenset[str], running: frozenset[str]) -> None:
+    def __init__(
+        self,
+        before: Side,
+        after: Side,
+        changed: frozenset[str],
+        running: frozenset[str],
+        paused: frozenset[str] = frozenset(),
+    ) -> None:
         self.before, self.after = before, after
-        self.running = running
+        self.running, self.paused = running, paused
         self.now = datetime.fromisoformat(after.plan.start)
         self._changed = changed
         self._pools: dict[str, list[str]] = {}
@@ -85,18 +92,17 @@ class Causes:
             return [f"it runs already, and was to start at {self._clock(start)}"]
         if is_running and completion <= self.now:
             return [f"it still runs, and was to be complete at {self._clock(completion)}"]
-        is_paused = completion > self.now and not any(
-            stretch.start <= self.now < stretch.end for stretch in change.before.stretches
-        )
-        if not is_running and not is_paused and start < self.now - timedelta(seconds=SAME_S):
+        was_to_run = [stretch for stretch in change.before.stretches if stretch.start <= self.now < stretch.end]
+        if change.job in self.paused and was_to_run:
+            return [f"it is paused, and was to run from {self._clock(was_to_run[0].start)}"]
+        has_begun = was_to_run or completion <= self.now
+        if not is_running and has_begun and start < self.now - timedelta(seconds=SAME_S):
             return [f"it does not run, and was to start at {self._clock(start)}"]
-        is_throttled = any(
-            stretch.start <= self.now < stretch.end and stretch.speed != 1 for stretch in change.before.stretches
-        )
+        is_throttled = any(stretch.speed != 1 for stretch in was_to_run)
         return ["it runs, and what runs is taken to run at full speed"] if is_running and is_throttled else []
 
     def _own(self, old: Job, new: Job) -> list[str]:
-        """What of the job itself is not as it was. The work of a job that runs is what is left: it always changes."""
+        """What of the job itself is not as it was. Of one that has begun the work is what is left, so it changes."""
         assert self.before.instance is not None
         assert self.after.instance is not None
         reasons = []
@@ -111,7 +117,7 @@ class Causes:
                 reasons.append(f"its {words} is {_text(now)}, was {_text(was)}")
         if self._worth(self.before.instance, old) != self._worth(self.after.instance, new):
             reasons.append("what it is worth has changed")
-        if old.running is None and new.running is None:
+        if old.running is None and new.running is None and new.id not in self.paused:
             work = [words for name, words in _WORK.items() if getattr(old, name) != getattr(new, name)]
             reasons += [f"its {words} changed" for words in work]
             # A release that has passed says nothing any more.

@@ -1,7 +1,7 @@
 """What has changed from one plan to the next, job by job: by the clock and by place, never by slot.
 
-Two plans rarely begin at the same moment, so slots do not compare. A job that runs now is compared by where it runs and
-when it completes; any other by where and when it starts, too.
+Two plans rarely begin at the same moment, so slots do not compare. Of a job that runs now, or has run, what it has done
+is past: it is compared by how it goes on.
 """
 
 from __future__ import annotations
@@ -202,8 +202,8 @@ def changes_of(
 ) -> tuple[Change, ...]:
     """In which ways a job of both plans is planned otherwise; none: it is planned as before.
 
-    `now` is given for a job that runs: what it did before then is past, and only how it goes on is compared, all of it:
-    an elastic job may do the same at the end and yet something else on the way.
+    `now` is given for a job that runs or has run: what it did before then is past, and only how it goes on is compared,
+    all of it: an elastic job may do the same at the end and yet something else on the way.
     """
     if not before.stretches or not after.stretches:
         if bool(before.stretches) == bool(after.stretches):
@@ -212,9 +212,10 @@ def changes_of(
     found = []
     if is_late[0] != is_late[1]:
         found.append(Change.LATE if is_late[1] else Change.IN_TIME)
-    shifted = [] if now is not None else _shifted(before.start, after.start, Change.EARLIER, Change.LATER)
-    found += shifted or _shifted(before.completion, after.completion, Change.ENDS_EARLIER, Change.ENDS_LATER)
     old, new = (course.stretches if now is None else _rest(course, now) for course in (before, after))
+    shifted = _shifted(old[0].start, new[0].start, Change.EARLIER, Change.LATER) if old and new else []
+    found += shifted or _shifted(before.completion, after.completion, Change.ENDS_EARLIER, Change.ENDS_LATER)
+    old = old or before.stretches[-1:]
     if not _have_same_edges(old, new):
         found.append(Change.SPLIT)
     if _in_turn(stretch.pool for stretch in old) != _in_turn(stretch.pool for stretch in new):
@@ -229,13 +230,12 @@ def changes_of(
 
 
 def _rest(course: Course, now: datetime) -> tuple[Stretch, ...]:
-    """The stretches of a course from now on; of one that should be over by now, the last."""
-    rest = tuple(
+    """The stretches of a course from now on; none of one that should be over by now."""
+    return tuple(
         replace(stretch, start=max(stretch.start, now))
         for stretch in course.stretches
         if (stretch.end - now).total_seconds() > SAME_S
     )
-    return rest or course.stretches[-1:]
 
 
 def _in_turn(values: Iterable[Any]) -> list[Any]:
@@ -261,8 +261,15 @@ def _shifted(before: datetime | None, after: datetime | None, earlier: Change, l
     return [later if after > before else earlier]
 
 
-def difference(before: Side, after: Side, complete: frozenset[str], running: frozenset[str]) -> Difference:
-    """The difference from one plan to the next; of the jobs of the first, some are complete, and some run now."""
+def difference(
+    before: Side,
+    after: Side,
+    complete: frozenset[str],
+    running: frozenset[str],
+    paused: frozenset[str] = frozenset(),
+) -> Difference:
+    """The difference from one plan to the next; of the jobs of the first, some are complete, run now, or have run and
+    are paused."""
     from planner.nightly.causes import Causes
 
     now = datetime.fromisoformat(after.plan.start)
@@ -272,7 +279,7 @@ def difference(before: Side, after: Side, complete: frozenset[str], running: fro
     for name in [*after.courses, *(name for name in before.courses if name not in after.courses)]:
         old, new = before.courses.get(name), after.courses.get(name)
         if old is not None and new is not None:
-            since = now if name in running else None
+            since = now if name in running or name in paused else None
             changes = changes_of(old, new, since, (name in late[0], name in late[1]))
         elif old is None:
             changes = (Change.NEW,)
@@ -282,7 +289,7 @@ def difference(before: Side, after: Side, complete: frozenset[str], running: fro
             jobs.append(JobChange(name, changes, old, new))
         else:
             same.append(name)
-    causes = Causes(before, after, frozenset(change.job for change in jobs), running)
+    causes = Causes(before, after, frozenset(change.job for change in jobs), running, paused)
     explained = [
         JobChange(change.job, change.changes, change.before, change.after, causes.of(change)) for change in jobs
     ]

@@ -34,6 +34,8 @@ class Now:
     """As of now: the plan begins at its start."""
     complete: frozenset[str]
     """Jobs that the state says are complete; the instance has them no more."""
+    paused: frozenset[str] = frozenset()
+    """Jobs that have run and do not run now."""
 
     @property
     def running(self) -> frozenset[str]:
@@ -52,7 +54,8 @@ def read_now(instance_path: Path, state_path: Path | None) -> Now:
     update = _Update(instance, draft)
     draft.faults += update.faults()
     draft.refuse_faults()
-    return Now(update.made(), frozenset(draft.complete.values()))
+    paused = frozenset(row.job for row in draft.paused.values())
+    return Now(update.made(), frozenset(draft.complete.values()), paused)
 
 
 class _Update:
@@ -66,6 +69,7 @@ class _Update:
         self.running: dict[str, tuple[int, RunningJob]] = {}
         for k, row in draft.running.items():
             self.running.setdefault(row.job, (k, row))
+        self.paused = {row.job: row.remaining for row in draft.paused.values()}
         complete = set(draft.complete.values())
         self.jobs = tuple(self._job(job, complete) for job in instance.jobs if job.id not in complete)
         self.pools = tuple(self._pool(pool) for pool in instance.pools)
@@ -130,19 +134,15 @@ class _Update:
         }
         if job.id in self.running:
             fields |= self._where(job, self.running[job.id][1], fields["release"])
+        elif job.id in self.paused:
+            fields |= {"running": None} | _shortened(job, self.paused[job.id])
         return job.model_copy(update=fields)
 
     def _where(self, job: Job, row: RunningJob, release: float) -> dict[str, Any]:
         """The fields of a job that runs: where, and what is left. That it runs proves that it was allowed to start."""
-        part = self._left(job, row)
         running = Running(mode=row.mode, pool=row.pool, places=row.places, movable=row.movable)
         fields: dict[str, Any] = {"running": running, "release": min(0.0, release), "after": ()}
-        if job.modes:
-            shortened = (mode.model_copy(update={"duration": mode.duration * part}) for mode in job.modes)
-            fields["modes"] = tuple(shortened)
-        elif job.samples is not None:
-            fields["samples"] = job.samples * part
-        return fields
+        return fields | _shortened(job, self._left(job, row))
 
     def _left(self, job: Job, row: RunningJob) -> float:
         """The part of a job's work that is left."""
@@ -178,3 +178,10 @@ class _Update:
     def _time(self, seconds: float) -> float:
         # Kept to the microsecond, as times are that are read.
         return round(seconds - self.shift, 6) + 0.0
+
+
+def _shortened(job: Job, part: float) -> dict[str, Any]:
+    """The fields of a job of which only a part of the work is left."""
+    if job.modes:
+        return {"modes": tuple(mode.model_copy(update={"duration": mode.duration * part}) for mode in job.modes)}
+    return {} if job.samples is None else {"samples": job.samples * part}

@@ -145,7 +145,7 @@ def _planned(task: Task, record: RunRecord, found: Recovered, begun: float) -> N
     plan = solution.plan
     notes += solution.notes
     side = Side(plan, now.instance, task.home.free_name(plan.start[:10]))
-    changes = None if last is None else difference(last, side, now.complete, now.running)
+    changes = None if last is None else difference(last, side, now.complete, now.running, now.paused)
     status = _status(plan, start)
     if status == Status.KEPT:
         assert last is not None

@@ -41,6 +41,13 @@ class RunningJob(Running):
     )
 
 
+class PausedJob(Entity):
+    """A job that has run and does not run now; it goes on from where it was."""
+
+    job: Id = describe("the job that is paused")
+    remaining: Part = describe("part of its work that is left, of the durations that the instance gives")
+
+
 class Down(Entity):
     """Nodes that cannot be used until some time."""
 
@@ -64,12 +71,13 @@ class State(Entity):
     format: Literal["burstplan-state/1"] = describe("version of this format", "burstplan-state/1")
     at: Time = describe("the moment that the state is of: the plan begins here", 0.0)
     running: tuple[RunningJob, ...] = describe("jobs that run", ())
+    paused: tuple[PausedJob, ...] = describe("jobs that have run, do not run now, and go on from where they were", ())
     complete: tuple[Id, ...] = describe("jobs of the instance that are complete", ())
     down: tuple[Down, ...] = describe("nodes that cannot be used", ())
     nodes_on: tuple[NodesOn, ...] = describe("nodes that are on; a pool left out is as the instance says", ())
 
 
-_RECORDS: dict[str, type[Entity]] = {"running": RunningJob, "down": Down, "nodes_on": NodesOn}
+_RECORDS: dict[str, type[Entity]] = {"running": RunningJob, "paused": PausedJob, "down": Down, "nodes_on": NodesOn}
 # Advice begins with an example, and these are fields that the format of instances does not know.
 _EXAMPLES: dict[str, Any] = {
     "RunningJob.job": "bert-17",
@@ -77,11 +85,14 @@ _EXAMPLES: dict[str, Any] = {
     "RunningJob.pool": "dc1-a100",
     "RunningJob.places": [{"node": 0, "gpus": [0, 1]}],
     "RunningJob.remaining": 0.4,
+    "PausedJob.job": "bert-18",
+    "PausedJob.remaining": 0.7,
     "Down.pool": "dc1-a100",
     "Down.nodes": [3],
     "NodesOn.pool": "dc1-a100",
     "NodesOn.nodes": 2,
     "State.running": [{"job": "bert-17", "mode": "2xA100", "pool": "dc1-a100", "places": [{"node": 0, "gpus": [0]}]}],
+    "State.paused": [{"job": "bert-18", "remaining": 0.7}],
     "State.complete": ["bert-16"],
     "State.down": [{"pool": "dc1-a100", "nodes": [3], "until": "8h"}],
     "State.nodes_on": [{"pool": "dc1-a100", "nodes": 2}],
@@ -97,6 +108,7 @@ class Draft:
     located: Document | None = None
     at: float = 0.0
     running: dict[int, RunningJob] = field(default_factory=dict)
+    paused: dict[int, PausedJob] = field(default_factory=dict)
     complete: dict[int, str] = field(default_factory=dict)
     down: dict[int, Down] = field(default_factory=dict)
     nodes_on: dict[int, NodesOn] = field(default_factory=dict)
@@ -111,16 +123,6 @@ class Draft:
         """Raise InvalidInput with every fault that was found, if any."""
         if self.faults:
             raise InvalidInput(placed(self.faults, self.place))
-
-    def state(self) -> State:
-        """The state; only of a draft without faults."""
-        return State(
-            at=self.at,
-            running=tuple(self.running.values()),
-            complete=tuple(self.complete.values()),
-            down=tuple(self.down.values()),
-            nodes_on=tuple(self.nodes_on.values()),
-        )
 
 
 def read_draft(path: Path, instance: Instance) -> Draft:
@@ -230,6 +232,7 @@ def _moment(draft: Draft, instance: Instance) -> Iterator[Fault]:
 def _jobs(draft: Draft, instance: Instance) -> Iterator[Fault]:
     seen: dict[str, str] = {}
     listed: list[tuple[FieldPath, str]] = [(("running", k, "job"), row.job) for k, row in draft.running.items()]
+    listed += [(("paused", k, "job"), row.job) for k, row in draft.paused.items()]
     listed += [(("complete", k), name) for k, name in draft.complete.items()]
     for path, name in listed:
         place = f"{path[0]}[{path[1]}]"
@@ -242,15 +245,15 @@ def _jobs(draft: Draft, instance: Instance) -> Iterator[Fault]:
         if row.remaining is not None and row.remaining_time is not None:
             yield Fault("has both remaining and remaining_time", ("running", k), row.job, "give one of them")
     # A faulty entry may be that of such a job: it is asked for only where all could be read.
-    rows = draft.document.value.get("running")
-    if len(draft.running) == len(rows if isinstance(rows, list) else ()):
+    rows = [draft.document.value.get(section) for section in ("running", "paused")]
+    if len(draft.running) + len(draft.paused) == sum(len(found) for found in rows if isinstance(found, list)):
         for job in instance.jobs:
             if job.running is not None and job.id not in seen:
                 yield Fault(
                     "runs, by the instance, and the state does not say so",
                     ("running",),
                     job.id,
-                    "add it to running or to complete, or remove running from the job",
+                    "add it to running, paused or complete, or remove running from the job",
                 )
 
 

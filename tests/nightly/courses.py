@@ -71,10 +71,11 @@ def compared(
     instances: tuple[Instance | None, Instance | None] = (None, None),
     complete: tuple[str, ...] = (),
     running: tuple[str, ...] = (),
+    paused: tuple[str, ...] = (),
 ) -> Difference:
     """The difference of two plans."""
     sides = Side(before, instances[0], "old"), Side(after, instances[1], "new")
-    return difference(*sides, frozenset(complete), frozenset(running))
+    return difference(*sides, frozenset(complete), frozenset(running), frozenset(paused))
 
 
 def kinds(found: Difference) -> dict[str, list[str]]:

@@ -63,6 +63,7 @@ def test_a_job_that_runs_is_compared_by_how_it_goes_on() -> None:
     assert change([stretch(0, 4)], [stretch(1, 5)], start=1, is_running=True) == ["ends later"]
     assert change([stretch(0, 4)], [stretch(1, 4, **OTHER_NODE)], start=1, is_running=True) == ["nodes"]
     assert change([stretch(0, 1)], [stretch(1, 4)], start=1, is_running=True) == ["ends later"], "it should be over"
+    assert change([stretch(2, 4)], [stretch(1, 3)], start=1, is_running=True) == ["earlier"], "it was to wait"
 
 
 ELASTIC = [stretch(0, 2), stretch(2, 6, mode="own2"), stretch(6, 8)]
@@ -136,6 +137,16 @@ def test_a_day_that_went_otherwise_than_planned() -> None:
     assert "it runs already, and was to start at 2026-01-12 22:00" in reasons(found, "j0")
     assert "it still runs, and was to be complete at 2026-01-12 19:00" in reasons(found, "j1")
     assert "it does not run, and was to start at 2026-01-12 18:00" in reasons(found, "j2")
+
+
+def test_a_job_that_is_paused_is_compared_by_how_it_goes_on() -> None:
+    """A pause that was planned is no change; one that was not is told."""
+    before = plan(0, {"j0": [stretch(0, 2), stretch(4, 8)]})
+    same, later = plan(3, {"j0": [stretch(4, 8)]}), plan(5, {"j0": [stretch(6, 9)]})
+    assert kinds(compared(before, same, paused=("j0",))) == {}
+    found = compared(before, later, paused=("j0",))
+    assert kinds(found) == {"j0": ["later"]}
+    assert reasons(found, "j0") == "it is paused, and was to run from 2026-01-12 22:00"
 
 
 def test_where_there_is_no_fact_none_is_made_up() -> None:

@@ -90,6 +90,16 @@ def test_a_job_that_runs_has_what_is_left_of_all_its_modes(
     assert (job.release, job.after) == (-HOUR, ()), "that it runs proves that it may"
 
 
+def test_a_job_that_is_paused_goes_on_from_where_it_was(tmp_path: Path) -> None:
+    running = {"mode": "own1", "pool": "own", "places": [{"node": 0, "gpus": [0]}]}
+    jobs = [{"modes": [mode(4), mode(2, 2)], "running": running}]
+    found = now(tmp_path, jobs, state={"paused": [{"job": "j0", "remaining": 0.25}]})
+    (job,) = found.instance.jobs
+    assert [entry.duration / HOUR for entry in job.modes] == [1.0, 0.5]
+    assert job.running is None
+    assert (found.paused, found.running) == ({"j0"}, frozenset())
+
+
 def test_what_is_left_of_samples_and_of_a_share(tmp_path: Path) -> None:
     throughputs = [{"model": "m", "gpu": "A", "gpus": 1, "samples_per_s": 10.0}]
     jobs = [{"model": "m", "samples": 72000.0}, {"modes": [share(2, 0.5, slowdown=1.5)]}]
@@ -140,6 +150,9 @@ def test_a_horizon_that_is_stated_keeps_its_length_where_no_price_ends(tmp_path:
         ({"running": [RUNS | {"remaining": 0}]}, "running[0].remaining", "more than 0"),
         ({"running": [RUNS | {"remaining": 2}]}, "running[0].remaining", "more than 1"),
         ({"running": [{"job": "j0"}]}, "running[0].places", "missing"),
+        ({"paused": [{"job": "j0"}]}, "paused[0].remaining", "missing"),
+        ({"paused": [{"job": "j9", "remaining": 0.5}]}, "paused[0].job", "no such name"),
+        ({"running": [RUNS], "paused": [{"job": "j0", "remaining": 0.5}]}, "paused[0].job", "running[0]"),
         ({"complete": ["j0", "j0"]}, "complete[1]", "complete[0]"),
         ({"complete": [["j0"]]}, "complete[0]", "not a name"),
         ({"down": [{"pool": "own", "until": "1h"}]}, "down[0].until", "not after the moment"),
