@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from models.domain import Instance, Job, Pool
+from planner.nightly.courses import SAME_S, Course, JobChange, Side
 
-if TYPE_CHECKING:
-    from planner.nightly.difference import Course, JobChange, Side
-
-SAME_S = 1.0
 MOST_NAMES = 3
 NO_CAUSE = "nothing of its own has changed: the rest of the plan has, or another place costs no more"
 

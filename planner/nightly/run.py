@@ -31,7 +31,8 @@ from planner.io.files import CannotWrite, try_folder
 from planner.io.plans import PLAN_FILE
 from planner.nightly import lock
 from planner.nightly.carried import Carried, carried
-from planner.nightly.difference import Difference, Side, difference
+from planner.nightly.courses import Side
+from planner.nightly.difference import Difference, difference
 from planner.nightly.folder import (
     DIFFERENCE_FILE,
     DIFFERENCE_TEXT,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from planner.nightly.difference import Change, Course, Difference, JobChange
+from planner.nightly.courses import Change, Course, JobChange
+from planner.nightly.difference import Difference
 from planner.report.text import clean, count, hours, money, number
 
 _HEADS: dict[Change, str] = {

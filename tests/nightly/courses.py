@@ -6,7 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 from models.domain import Instance, Plan
-from planner.nightly.difference import Difference, Side, difference
+from planner.nightly.courses import Side
+from planner.nightly.difference import Difference, difference
 from tests.engines.samples import instance_of
 from tests.nightly.nights import START, hours
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,6 +76,42 @@ def test_the_second_night_is_compared_with_the_first(cluster: Cluster) -> None:
     assert "j4: new" in (night.folder / "difference.txt").read_text()
     record = cluster.runs()[0]
     assert (record.last, record.added, record.removed) == ("2026-01-12", 1, len(done))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
+def test_each_step_is_on_the_disk_before_the_next(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As far as a process can tell: what is synced when. The files, their folder, its new name, then the history."""
+    cluster.run()
+    steps: list[str] = []
+    fsync, replace, connect = os.fsync, os.replace, sqlite3.connect
+
+    def noted_sync(handle: int) -> None:
+        steps.append(f"sync {Path(os.readlink(f'/proc/self/fd/{handle}')).name}")
+        fsync(handle)
+
+    def noted_replace(old: Path, new: Path) -> None:
+        steps.append(f"to {Path(new).name}")
+        replace(old, new)
+
+    def noted(statement: str) -> None:
+        steps.append(statement.split()[0])
+
+    def traced(*args: Any, **options: Any) -> sqlite3.Connection:
+        connection = connect(*args, **options)
+        connection.set_trace_callback(noted)
+        return connection
+
+    monkeypatch.setattr(os, "fsync", noted_sync)
+    monkeypatch.setattr(os, "replace", noted_replace)
+    monkeypatch.setattr(sqlite3, "connect", traced)
+    name = cluster.run().folder.name
+    named = steps.index(f"to {name}")
+    synced = [step for step in steps[:named] if step.startswith("sync ")]
+    assert {f"sync {file}" for file in FILES} <= set(synced)
+    assert synced[-1].endswith(".tmp"), "the folder itself, before it gets its name"
+    assert steps[named + 1] == "sync plans"
+    after = steps[named + 2 :]
+    assert after.index("COMMIT") < after.index("to latest") < after.index(f"sync {cluster.home.path.name}")
 
 
 def test_names_are_those_of_the_day_and_never_taken_twice(cluster: Cluster) -> None:
