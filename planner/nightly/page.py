@@ -16,12 +16,12 @@ from planner.nightly.difference import Difference
 from planner.nightly.texts import counts_sentence, course_text, kinds, shown_costs, signed
 from planner.report.canvas import Axis, Bar, lanes
 from planner.report.facts import Facts
-from planner.report.gantt import busy_gpus, last_slot
+from planner.report.gantt import busy_gpus, last_slot, portions
 from planner.report.summary import gap_sentence, jobs_sentence
 from planner.report.text import clean, count, hours, money, number
 
-CHANGES_SHOWN, SUFFERING_SHOWN, LANES_SHOWN = 12, 8, 8
-"""What fits on one page; how much is left out is said."""
+CHANGES_SHOWN, SUFFERING_SHOWN, NOTES_SHOWN, POOLS_SHOWN, LANES_SHOWN = 12, 8, 8, 8, 30
+"""What fits on one page, lanes of all pools together; how much is left out is said."""
 _WIDTH, _LANE, _LOAD = 1000, 14, 22
 _TICKS_H = (1, 2, 3, 6, 12, 24, 48, 168)
 
@@ -83,7 +83,8 @@ def _changes_in_short(difference: Difference) -> str:
 def _notes(notes: Sequence[str]) -> str:
     if not notes:
         return ""
-    return f"<ul>{''.join(f'<li>{_safe(note)}</li>' for note in notes)}</ul>"
+    listed = "".join(f"<li>{_safe(note)}</li>" for note in notes[:NOTES_SHOWN])
+    return f"<ul>{listed}</ul>{_left_out(len(notes) - NOTES_SHOWN, 'note', 'run.json')}"
 
 
 def _suffering(facts: Facts) -> str:
@@ -155,20 +156,23 @@ def _chart(facts: Facts) -> str:
             bars[segment.pool].append(Bar(segment.start_slot, segment.end_slot, run.job, is_late=late))
     made: list[str] = []
     y = 26
-    for pool in facts.pools:
-        rows = lanes(bars[pool], axis)
-        y = _draw_pool(made, facts, pool, rows, axis, y)
+    pools = facts.pools[:POOLS_SHOWN]
+    rows_of_pool = [lanes(bars[pool], axis) for pool in pools]
+    shown_of_pool = portions([len(rows) for rows in rows_of_pool], LANES_SHOWN)
+    for pool, rows, most in zip(pools, rows_of_pool, shown_of_pool, strict=True):
+        y = _draw_pool(made, facts, pool, rows, most, axis, y)
     grid = "".join(_ticks(axis, y))
     box = f'<svg viewBox="0 0 {_WIDTH} {y}" role="img" aria-label="jobs over time, by pool">'
-    return f"<h2>Jobs by pool</h2>{box}{grid}{''.join(made)}</svg>"
+    more = _left_out(len(facts.pools) - len(pools), "pool", "plan.json")
+    return f"<h2>Jobs by pool</h2>{box}{grid}{''.join(made)}</svg>{more}"
 
 
-def _draw_pool(made: list[str], facts: Facts, pool: str, rows: list[list[Bar]], axis: Axis, y: int) -> int:
-    """Append a pool's name, load and first rows of jobs; returns where the next one begins."""
+def _draw_pool(made: list[str], facts: Facts, pool: str, rows: list[list[Bar]], most: int, axis: Axis, y: int) -> int:
+    """Append a pool's name, load and so many rows of jobs at most; returns where the next one begins."""
     load, is_rented = busy_gpus(facts.plan, pool, axis.num_slots), pool in (facts.cloud_pools or ())
     peak = max(load, default=0)
     kind = "rented" if is_rented else "owned"
-    more = len({bar.text for row in rows[LANES_SHOWN:] for bar in row})
+    more = len({bar.text for row in rows[most:] for bar in row})
     rest = f", {count(more, 'run')} not drawn" if more else ""
     head = f"{clean(pool)}, {kind}: at most {count(peak, 'busy GPU')}{rest}"
     made.append(f'<text x="0" y="{y}" font-weight="600">{html.escape(head)}</text>')
@@ -180,7 +184,7 @@ def _draw_pool(made: list[str], facts: Facts, pool: str, rows: list[list[Bar]], 
     points.append(f"{_WIDTH},{y + _LOAD}")
     made.append(f'<polygon points="{" ".join(points)}" fill="#d0e3f7"/>')
     y += _LOAD + 3
-    for row in rows[:LANES_SHOWN]:
+    for row in rows[:most]:
         for bar in row:
             first, last = axis.span(bar)
             fill = "#f2b8b5" if bar.is_late else "#e9d2f4" if is_rented else "#b7dfc3"

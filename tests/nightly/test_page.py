@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from planner.history.records import RunRecord, Status
-from planner.nightly.page import CHANGES_SHOWN, SUFFERING_SHOWN, report_html
+from planner.nightly.page import CHANGES_SHOWN, LANES_SHOWN, NOTES_SHOWN, POOLS_SHOWN, SUFFERING_SHOWN, report_html
 from tests.documents import HOUR
 from tests.engines.samples import mode
 from tests.nightly.courses import at, compared, plan, stretch
@@ -102,6 +102,19 @@ def test_what_does_not_fit_is_counted() -> None:
     assert f"and {60 - CHANGES_SHOWN} changes more, in difference.txt" in page.text
     assert f"and {60 - SUFFERING_SHOWN} jobs more" in page.text
     assert page.text.count("because") == 1
+
+
+def test_many_pools_and_lanes_are_cut_and_counted() -> None:
+    """A hundred pools, and one with a hundred jobs at once."""
+    jobs = {f"a{k}": [stretch(0, 2, pool="p0", places=[{"node": k, "gpus": [0]}])] for k in range(100)}
+    jobs |= {f"b{k}": [stretch(0, 2, pool=f"p{k}")] for k in range(100)}
+    instance = at(0, [{"modes": [mode(1)]}])
+    page = report_html(RECORD, plan(0, jobs), instance, None, [f"note {k}" for k in range(50)]).decode()
+    assert page.count("<rect") <= LANES_SHOWN
+    text = outline(page.encode()).text
+    assert f"and {100 - POOLS_SHOWN} pools more" in text
+    assert f"and {50 - NOTES_SHOWN} notes more" in text
+    assert "runs not drawn" in text
 
 
 @pytest.mark.parametrize("span_h", [0.5, 3, 30, 400, 5000])
