@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -30,6 +31,13 @@ EPILOG = examples(
 )
 
 
+def _finite(value: float | None) -> float | None:
+    """A number that can be reckoned with: `nan` and `inf` pass the limits of an option."""
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is not a number; leave the option out or write one such as 2.5")
+    return value
+
+
 def risk(
     instance: InstancePath,
     plan: PlanPath,
@@ -40,22 +48,30 @@ def risk(
             min=0.0,
             max=3.0,
             metavar="SIGMA",
+            callback=_finite,
             help="Jobs really take their estimate times a lognormal factor with median 1 and this sigma.",
         ),
     ] = 0.2,
     mtbf: Annotated[
         float | None,
         typer.Option(
-            min=1e-3, metavar="HOURS", help="Mean time between failures of an owned node.", show_default="never"
+            min=1e-3,
+            callback=_finite,
+            metavar="HOURS",
+            help="Mean time between failures of an owned node.",
+            show_default="never",
         ),
     ] = None,
-    repair: Annotated[float, typer.Option(min=1e-3, metavar="HOURS", help="How long a repair takes.")] = 4.0,
+    repair: Annotated[
+        float, typer.Option(min=1e-3, callback=_finite, metavar="HOURS", help="How long a repair takes.")
+    ] = 4.0,
     restart_cost: Annotated[
         float,
         typer.Option(
             min=0.0,
             max=1e6,
             metavar="MINUTES",
+            callback=_finite,
             help="Time that a job which is stopped and started again takes before its work goes on.",
         ),
     ] = 0.0,
@@ -64,7 +80,10 @@ def risk(
         typer.Option("--early", help="Let jobs start before their planned time, too, in the order of the plan."),
     ] = False,
     slack: Annotated[
-        float, typer.Option(min=1e-3, max=1e4, metavar="HOURS", help="How much more slack a job is tried with.")
+        float,
+        typer.Option(
+            min=1e-3, max=1e4, callback=_finite, metavar="HOURS", help="How much more slack a job is tried with."
+        ),
     ] = 1.0,
     candidates: Annotated[
         int, typer.Option(min=0, max=10_000, metavar="N", help="Jobs that are tried with more slack; 0: none.")

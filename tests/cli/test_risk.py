@@ -115,6 +115,27 @@ def test_all_faults_are_told_at_once(run: Run, files: tuple[Path, Path], tmp_pat
     assert "is another instance than that of the plan" in result.stderr
     assert run("risk", tmp_path / "none.yaml", files[1]).exit_code == Exit.INVALID
     assert run("risk", *files, "--replays", 0).exit_code == Exit.USAGE
+    for option in ("--mtbf", "--repair", "--duration-error", "--restart-cost", "--slack"):
+        for value in ("nan", "inf"):
+            assert run("risk", *files, option, value).exit_code == Exit.USAGE, (option, value)
+
+
+def test_a_job_that_never_gets_to_work_is_told(run: Run, files: tuple[Path, Path]) -> None:
+    """A failure every three minutes, and an hour to start again: no end, so exit 5, with the way out; not a loop."""
+    for workers in (1, 2):
+        options = ("--mtbf", 0.05, "--repair", 0.1, "--restart-cost", 60, "--replays", 4, "--workers", workers)
+        result = run("risk", *files, *options)
+        assert result.exit_code == Exit.NO_PLAN
+        assert "is stopped more often than it can start again" in result.stderr
+
+
+def test_a_plan_of_nothing_has_no_risk(run: Run, tmp_path: Path) -> None:
+    """No jobs: nothing is late, and nothing costs anything."""
+    result = run("risk", *write(tmp_path, planned([], [], {})), "--replays", 3, "--json")
+    assert result.exit_code == 0, result.stderr
+    document = json.loads(result.stdout)
+    assert (document["cost"]["mean"], document["jobs"], document["all_in_time"]["share"]) == (0.0, [], 1.0)
+    assert run("risk", *write(tmp_path, planned([], [], {})), "--replays", 1).exit_code == 0
 
 
 def test_a_plan_that_fails_its_check_is_not_replayed(run: Run, tmp_path: Path) -> None:

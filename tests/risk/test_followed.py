@@ -95,7 +95,7 @@ def test_what_is_done_early_brings_nothing_forward(fate: Fate) -> None:
 def test_delays_go_on_through_predecessors_and_the_order_on_a_gpu_is_kept(fate: Fate) -> None:
     """j1 waits for its predecessor on another GPU; j2, planned after j1 on the same GPU, waits for it although the GPU
     is free; j3 on yet another GPU waits for nobody."""
-    fate({0: 1.5})
+    fate({0: 2.0})
     jobs = [*ONE, {"modes": [mode(1)], "after": ["j0"]}, {"modes": [mode(1)]}, {"modes": [mode(1)]}]
     runs: Any = [
         [("own1", 0, 2, {0: [0]})],
@@ -104,7 +104,7 @@ def test_delays_go_on_through_predecessors_and_the_order_on_a_gpu_is_kept(fate: 
         [("own1", 2, 3, {1: [0]})],
     ]
     trace = followed(planned(jobs, runs, {("own", 0): [(0, 4)], ("own", 1): [(2, 3)]}, pools__0__nodes=2))
-    assert spans(trace) == [("j0", 0.0, 3.0), ("j3", 2.0, 3.0), ("j1", 3.0, 4.0), ("j2", 4.0, 5.0)]
+    assert spans(trace) == [("j3", 2.0, 3.0), ("j0", 0.0, 4.0), ("j1", 4.0, 5.0), ("j2", 5.0, 6.0)]
 
 
 def test_a_node_boots_before_what_is_planned_there_and_stays_on_over_a_gap() -> None:
@@ -139,6 +139,23 @@ def test_from_a_node_that_fails_a_job_goes_to_one_that_nobody_needs(fate: Fate) 
     trace = followed(case, mtbf_h=50.0, restart_s=600.0)
     assert [(s.job, s.places[0].node) for s in trace.stretches] == [("j0", 0), ("j0", 2), ("j1", 1)]
     assert spans(trace) == [("j0", 0.0, 1.0), ("j0", 1.0, pytest.approx(2.166667)), ("j1", 2.0, 4.0)]
+
+
+def test_a_job_that_is_elsewhere_keeps_nobody_waiting_and_no_node_on(fate: Fate) -> None:
+    """j0, which takes nine hours for six, leaves node 0 for node 1 at 1 h. Node 0 is repaired at 1.5 h and off until j1
+    starts there as planned. At 8 h j0 loses node 1, too, finds its own in use and goes to node 2."""
+    fate({0: 1.5}, {(0, 0): [1.0], (0, 1): [8.0]})
+    jobs = [{"modes": [mode(6, 2)]}, {"modes": [mode(3, 2)]}]
+    runs: Any = [[("own2", 0, 6, {0: [0, 1]})], [("own2", 7, 10, {0: [0, 1]})]]
+    case = planned(jobs, runs, {("own", 0): [(0, 6), (7, 10)]}, pools__0__nodes=3)
+    trace = followed(case, mtbf_h=50.0, repair_h=0.5)
+    assert sorted((s.job, s.places[0].node, s.start_s / HOUR, s.end_s / HOUR) for s in trace.stretches) == [
+        ("j0", 0, 0.0, 1.0),
+        ("j0", 1, 1.0, 8.0),
+        ("j0", 2, 8.0, 9.0),
+        ("j1", 0, 7.0, 10.0),
+    ]
+    assert [(p.start_s / HOUR, p.end_s / HOUR) for p in trace.powers if p.node == 0] == [(0.0, 1.0), (7.0, 10.0)]
 
 
 def test_where_no_node_is_free_it_waits_for_the_repair_and_those_behind_it_wait_too(fate: Fate) -> None:
@@ -224,7 +241,7 @@ def test_rejected_jobs_are_not_run() -> None:
 
 def test_an_elastic_job_changes_when_it_has_had_the_time_of_a_segment(fate: Fate) -> None:
     """Half on one GPU in two hours, a pause of an hour, the rest on two in one: 25 % longer, all of that in the last
-    mode, where the second half takes 1.25 h and what is undone of the first another quarter."""
+    mode: 40 % are done in the first, and 60 % of two hours and a half are an hour and a half."""
     jobs = [{"modes": [mode(4, 1), mode(2, 2)], "elastic": {}, "restart_cost": 0.25}]
     runs: Any = [[("own1", 0, 2, {0: [0]}), ("own2", 3, 4, {0: [0, 1]})]]
     case = planned(jobs, runs, {("own", 0): [(0, 4)]})
@@ -235,6 +252,17 @@ def test_an_elastic_job_changes_when_it_has_had_the_time_of_a_segment(fate: Fate
     late = followed(case)
     assert spans(late) == [("j0", 0.0, 2.0), ("j0", 3.0, 4.5)]
     assert late.stretches[0].work == pytest.approx(0.4)
+
+
+def test_an_interruption_does_not_give_a_segment_its_time_again(fate: Fate) -> None:
+    """Two hours on one GPU, of which one is before the node is lost and one after its repair; then on two GPUs, half an
+    hour late."""
+    fate(losses={(0, 0): [1.0]})
+    jobs = [{"modes": [mode(4, 1), mode(2, 2)], "elastic": {}}]
+    case = planned(jobs, [[("own1", 0, 2, {0: [0]}), ("own2", 2, 3, {0: [0, 1]})]], {("own", 0): [(0, 3)]})
+    trace = followed(case, mtbf_h=50.0, repair_h=0.5)
+    assert spans(trace) == [("j0", 0.0, 1.0), ("j0", 1.5, 2.5), ("j0", 2.5, 3.5)]
+    assert [stretch.mode for stretch in trace.stretches] == ["own1", "own1", "own2"]
 
 
 def readers(cap: float, **changes: Any) -> tuple[Instance, Plan]:

@@ -19,12 +19,15 @@ from __future__ import annotations
 import bisect
 from dataclasses import dataclass, field
 
+from models.errors import NoPlan
 from planner.simulation.events import EDGE_S
 from planner.simulation.nodes import Node
 from planner.simulation.policies.itinerary import Itinerary, Leg, LegId, gpus_of
 from planner.simulation.policies.room import Room
 from planner.simulation.state import Allocation, Assignment, Decision, JobState, State
 
+MOST_STARTS = 5_000
+"""Of a segment of a job; then it is taken to start for ever."""
 _ROUNDING = 1e-6
 """Part of a limit by which what is read may be above it: as in the check of plans."""
 
@@ -38,6 +41,7 @@ class _Progress:
     """Time in the present leg before the present stretch."""
     since_s: float | None = None
     """When the present stretch began; None: it waits."""
+    starts: int = 0
     was_moved: bool = False
     """Whether it has been elsewhere than planned since this leg began."""
     is_elsewhere: bool = False
@@ -52,20 +56,24 @@ class Followed:
     early: bool = False
     """Whether jobs may start before their planned time, in the order of the plan."""
     name: str = "followed"
-    _jobs: dict[int, _Progress] = field(default_factory=dict)
+    _jobs: list[_Progress] = field(init=False)
     _begun: int = 0
     """Intervals whose begin is past."""
     _open: list[int] = field(default_factory=list)
     """Those of them whose end is not."""
 
     def __post_init__(self) -> None:
-        """The moments at which something is planned."""
+        """Nothing has begun; the moments at which something is planned."""
+        self._jobs = [_Progress() for _ in self.orders.legs]
         moments = {leg.start_s for legs in self.orders.legs for leg in legs}
         moments |= {interval.begin_s for interval in self.orders.intervals}
         self._moments = sorted(moments)
 
     def decide(self, state: State) -> Decision:
-        """Go on, start what is due and can start, and hold the nodes that the plan has on."""
+        """Go on, start what is due and can start, and hold the nodes that the plan has on.
+
+        Raises NoPlan where interruptions leave a job no time to work.
+        """
         rejected = tuple(job.job for job in state.jobs if not self.orders.legs[job.job])
         staying: list[Assignment] = []
         waiting: list[JobState] = []
@@ -85,21 +93,18 @@ class Followed:
 
     # --- where jobs are in their orders --------------------------------------------------------------------
 
-    def _of(self, j: int) -> _Progress:
-        return self._jobs.setdefault(j, _Progress())
-
     def _leg(self, j: int) -> Leg:
-        return self.orders.legs[j][self._of(j).leg]
+        return self.orders.legs[j][self._jobs[j].leg]
 
     def _leg_end(self, j: int) -> float:
         """When the time of a leg that is not the last is over."""
-        progress = self._of(j)
+        progress = self._jobs[j]
         assert progress.since_s is not None
         return progress.since_s + self._leg(j).length_s - progress.spent_s
 
     def _goes_on(self, job: JobState, now_s: float) -> bool:
         """Take note of what has happened to a job; whether it stays where it runs."""
-        progress, leg = self._of(job.job), self._leg(job.job)
+        progress, leg = self._jobs[job.job], self._leg(job.job)
         if job.running is None:
             if progress.since_s is not None:  # it was stopped, just now
                 progress.spent_s += now_s - progress.since_s
@@ -119,8 +124,8 @@ class Followed:
         j, k = name
         if j in state.complete:
             return True
-        progress = self._jobs.get(j)
-        return progress is not None and (progress.leg > k or (progress.leg == k and progress.is_elsewhere))
+        progress = self._jobs[j]
+        return progress.leg > k or (progress.leg == k and progress.is_elsewhere)
 
     # --- starts --------------------------------------------------------------------------------------------
 
@@ -129,18 +134,26 @@ class Followed:
         if not ready:
             return []
         room, left = Room(state), list(self.orders.limits_mb_s)
+        pools = {self._leg(job.job).allocation.mode.pool for job in ready}
         for assignment in staying:
-            room.take(assignment.allocation)
+            if assignment.allocation.mode.pool in pools:
+                room.take(assignment.allocation)
             _read(self._leg(assignment.job), left)
         started = []
         for job in sorted(ready, key=lambda job: (self._leg(job.job).start_s, self.orders.order[job.job])):
-            progress, leg = self._of(job.job), self._leg(job.job)
+            progress, leg = self._jobs[job.job], self._leg(job.job)
             is_enough = all(rate <= left[k] + _ROUNDING * self.orders.limits_mb_s[k] for k, rate in leg.reads)
             place = self._place(job, leg, state, room) if is_enough else None
             if place is None:
                 continue
             room.take(place)
             _read(leg, left)
+            progress.starts += 1
+            if progress.starts > MOST_STARTS:
+                raise NoPlan(
+                    f"job {state.instance.jobs[job.job].id} is stopped more often than it can start again: "
+                    f"{MOST_STARTS:,} times; let less fail, or let restarts take less time"
+                )
             progress.since_s = state.now_s
             progress.is_elsewhere = place != leg.allocation
             progress.was_moved |= progress.is_elsewhere
@@ -158,7 +171,7 @@ class Followed:
 
     def _place(self, job: JobState, leg: Leg, state: State, room: Room) -> Allocation | None:
         """Where a job is to start; None where it has to wait."""
-        planned, progress = leg.allocation, self._of(job.job)
+        planned, progress = leg.allocation, self._jobs[job.job]
         seconds = job.remaining * planned.mode.duration_s + (state.restart_s if job.has_run else 0.0)
         if not leg.is_last:
             seconds = min(seconds, leg.length_s - progress.spent_s)
@@ -210,15 +223,10 @@ class Followed:
             k
             for k in self._open
             if intervals[k].end_s > now_s + EDGE_S
-            and not all(name[0] in state.complete or self._has_left(name) for name in intervals[k].legs)
+            and not all(j in state.complete or self._jobs[j].leg > leg for j, leg in intervals[k].legs)
         ]
         held = [intervals[k] for k in self._open if not all(self._is_done(name, state) for name in intervals[k].legs)]
         return tuple(interval.node for interval in held), [interval.end_s for interval in held]
-
-    def _has_left(self, name: LegId) -> bool:
-        """Whether a job is beyond a leg, for good."""
-        progress = self._jobs.get(name[0])
-        return progress is not None and progress.leg > name[1]
 
     def _next_moment(self, now_s: float) -> float | None:
         k = bisect.bisect_right(self._moments, now_s + EDGE_S)
