@@ -221,6 +221,17 @@ def test_damage_within_the_file_is_found_before_anything_is_written(path: Path) 
         pass
 
 
+def test_tables_that_contradict_each_other_are_found(path: Path) -> None:
+    """A name changed in one place of two: every page can be read, and yet the index is not that of the table."""
+    with History.open(path) as history:
+        history.finish(record(1), [JobEntry(job=f"job{k}", state="planned") for k in range(5)])
+    data = path.read_bytes()
+    assert data.count(b"job3") == 2
+    path.write_bytes(data.replace(b"job3", b"jobX", 1))
+    with pytest.raises(InvalidInput, match="is damaged"), History.open(path):
+        pass
+
+
 @pytest.mark.parametrize("change", ["status = 'great'", "cost = 'dear'", "number = -3"])
 def test_rows_that_nobody_wrote_here_are_told(path: Path, change: str) -> None:
     with History.open(path) as history:

@@ -18,6 +18,8 @@ from planner.nightly.now import read_now
 from planner.solve import solve
 from tests.documents import HOUR
 from tests.engines.samples import TO_THE_END, instance_of, mode, share
+from tests.nightly.courses import plan as plan_by_hand
+from tests.nightly.courses import stretch
 from tests.nightly.nights import FEW, JOBS, START, Cluster, state_of
 from tests.random_instances import FAMILIES, random_instance
 
@@ -102,6 +104,19 @@ def test_predecessors_still_come_first(tmp_path: Path) -> None:
     now = instance_after(tmp_path, first, 1, jobs, state=state)
     found = checked(carried(first, now), now)
     assert found.placed == ("j1",)
+
+
+def test_a_place_that_another_still_has_is_given_up(tmp_path: Path) -> None:
+    """The first takes longer than planned; the second was to follow on its node, and takes the other one."""
+    jobs = [{"modes": [mode(2)]}, {"modes": [mode(2)]}]
+    one_gpu_each: dict[str, Any] = {"pools__0__gpus_per_node": 1, "pools__0__nodes": 2}
+    last = plan_by_hand(0, {"j0": [stretch(0, 2)], "j1": [stretch(2, 4)]})
+    state = state_of(last, START + timedelta(hours=1))
+    state["running"][0]["remaining"] = 1.0
+    now = instance_after(tmp_path, last, 1, jobs, state=state, **one_gpu_each)
+    found = checked(carried(last, now), now)
+    assert found.placed == ("j1",)
+    assert [[place.node for place in run.segments[0].places] for run in found.plan.runs] == [[0], [1]]
 
 
 def test_a_job_that_must_run_and_finds_no_place_is_not_carried(tmp_path: Path) -> None:
