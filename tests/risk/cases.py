@@ -9,6 +9,7 @@ from typing import Any
 
 from models.check import check
 from models.domain import Instance, Plan
+from models.domain.entities import Elastic
 from models.domain.modes import entries_of, modes_of, slices_on_gpu, slots_of, with_entries
 from models.errors import Infeasible, NoPlan
 from models.rentals import NodeRules
@@ -78,12 +79,19 @@ def setting_of(instance: Instance, plan: Plan, *, early: bool = False, **options
 
 
 @functools.cache
-def solved(family: str, seed: int) -> tuple[Instance, Plan] | None:
-    """A random instance whose modes take whole slots, with a plan of the fast engine; None where there is none."""
+def solved(family: str, seed: int, *, elastic: bool = False) -> tuple[Instance, Plan] | None:
+    """A random instance whose modes take whole slots, with a plan of the fast engine; None where there is none.
+    `elastic`: whether jobs that do not run yet may change as they run."""
     from planner.engines.base import Limits
     from planner.solve import solve
 
     instance = _in_whole_slots(random_instance(family, random.Random(seed)))
+    if elastic:
+        jobs = [
+            job if job.running else job.model_copy(update={"elastic": Elastic(), "restart_cost": 0.01})
+            for job in instance.jobs
+        ]
+        instance = instance.altered(jobs=tuple(jobs))
     try:
         return instance, solve(instance, "fast", Limits(work=30, time_limit_s=None)).plan
     except (NoPlan, Infeasible):

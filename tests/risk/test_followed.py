@@ -307,12 +307,24 @@ def test_where_nothing_goes_wrong_a_plan_costs_what_it_says(family: str, seed: i
             assert cost == pytest.approx(plan.costs[term], abs=1e-9), term
 
 
+@settings(max_examples=30)
+@given(seed=st.integers(0, 10**6))
+def test_an_elastic_plan_costs_no_more_than_it_says(seed: int) -> None:
+    """Progress is rounded down in a plan, so that its last segments may be longer than they need be."""
+    case = solved("contended", seed, elastic=True)
+    assume(case is not None)
+    assert case is not None
+    assert sum(calm(setting_of(*case)).costs) <= case[1].cost + 1e-9
+
+
 @CASES
-@given(family=FAMILIES, seed=st.integers(0, 10**6), early=st.booleans())
-def test_whatever_happens_every_job_completes_and_the_check_agrees(family: str, seed: int, early: bool) -> None:
+@given(family=FAMILIES, seed=st.integers(0, 10**6), early=st.booleans(), elastic=st.booleans())
+def test_whatever_happens_every_job_completes_and_the_check_agrees(
+    family: str, seed: int, early: bool, elastic: bool
+) -> None:
     """Every job that is not rejected, at costs that the check recounts (a replay raises where it does not), and the
     same again."""
-    case = solved(family, seed)
+    case = solved(family, seed, elastic=elastic)
     assume(case is not None)
     assert case is not None
     instance, plan = case

@@ -102,6 +102,20 @@ def test_the_screening_is_what_can_be_saved_at_most_where_plans_only_shift() -> 
         assert promised[:, 3].sum() == 0.0
 
 
+def test_a_successor_on_another_gpu_is_behind_too_and_all_that_is_behind_it() -> None:
+    """j1 comes after j0, and j2 after j1 on its GPU; j3 has the GPU of j0."""
+    jobs: list[Any] = [{"modes": [mode(2)]}, {"modes": [mode(1)], "after": ["j0"]}, *[{"modes": [mode(1)]}] * 2]
+    runs: Any = [
+        [("own1", 0, 2, {0: [0]})],
+        [("own1", 2, 3, {0: [1]})],
+        [("own1", 3, 4, {0: [1]})],
+        [("own1", 2, 3, {0: [0]})],
+    ]
+    instance, plan = planned(jobs, runs, {("own", 0): [(0, 4)]})
+    behind = setting_of(instance, plan).orders.behind(instance)
+    assert behind == ({1, 2, 3}, {2}, set(), set())
+
+
 def test_only_the_best_candidates_are_replayed_and_what_is_left_is_told() -> None:
     """With what the screening says of it; a stop keeps the jobs that are done."""
     setting = setting_of(*chain(), duration_error=0.5, seed=4)

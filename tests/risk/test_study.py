@@ -13,7 +13,7 @@ import pytest
 from models.domain import Instance, Plan
 from models.errors import NoPlan
 from planner.risk.parallel import Batch, Task, Workers
-from planner.risk.replays import replay
+from planner.risk.replays import calm, replay
 from planner.risk.statistics import Chance, Mean, Spread
 from planner.risk.study import Ask, Risk, study
 from planner.simulation.chance import Options
@@ -109,14 +109,17 @@ def spot(rate: float) -> tuple[Instance, Plan]:
 
 def test_spot_nodes_are_taken_back_at_their_rate() -> None:
     """Never at 0; at 0.5 an hour 2 times in four hours of work, each at the price of a restart; the more the later."""
-    calm, wild = (risk_of(spot(rate), 400, 0, restart_s=600.0, seed=1) for rate in (0.0, 0.5))
-    assert calm.cost.mean.value == calm.plan.cost
-    assert calm.jobs[0].in_time == Chance(400, 400)
+    still, wild = (risk_of(spot(rate), 400, 0, restart_s=600.0, seed=1) for rate in (0.0, 0.5))
+    assert still.cost.mean.value == still.plan.cost
+    assert still.jobs[0].in_time == Chance(400, 400)
     number = np.array([made.interruptions for made in wild.replays])
     # Restarts take 1/6 h each, so what is interrupted lasts 4 h and a sixth of an hour for each.
     assert number.mean() == pytest.approx(2.0 / (1 - 0.5 / 6), abs=4 * number.std() / 20)
     assert wild.terms["restart"].mean.value == pytest.approx(3.0 * number.mean())
     assert wild.jobs[0].in_time == Chance(int((number == 0).sum()), 400)
+    undisturbed = calm(setting_of(*spot(5.0)))
+    assert undisturbed.interruptions == 0
+    assert sum(undisturbed.costs) == pytest.approx(16.0)
     # Of what is expected the plan knows the restarts of the planned hours.
     assert wild.planned["interruption"] == pytest.approx(0.5 * 4 * 3.0)
 
