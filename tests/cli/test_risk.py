@@ -16,6 +16,7 @@ import pytest
 from models.domain import Instance, Plan
 from planner.cli.exits import Exit
 from planner.io.plans import write_plan_folder
+from planner.risk.parallel import Batch, Workers
 from tests.cli.conftest import Run, write_document
 from tests.cli.terminal import environment, on_terminal, piped
 from tests.documents import HOUR
@@ -127,6 +128,28 @@ def test_a_job_that_never_gets_to_work_is_told(run: Run, files: tuple[Path, Path
         result = run("risk", *files, *options)
         assert result.exit_code == Exit.NO_PLAN
         assert "is stopped more often than it can start again" in result.stderr
+
+
+def test_a_worker_that_dies_is_told_with_what_there_is(
+    run: Run, files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit 1, and the results of the replays that came before; without any, exit 5."""
+    whole = Workers.run
+    left = [7]
+
+    def run_until_death(self: Workers, tasks: Any, *rest: Any) -> Batch:
+        return Batch(whole(self, tasks[: left[0]], *rest).replays, "worker died")
+
+    monkeypatch.setattr(Workers, "run", run_until_death)
+    result = run("risk", *files, "--replays", 20, "--json")
+    assert result.exit_code == Exit.DEFECT
+    assert json.loads(result.stdout)["status"] == "incomplete"
+    assert "a worker process died" in result.stderr
+    assert "this is what 7 of 20 replays say; try fewer --workers" in result.stderr
+    left[0] = 0
+    result = run("risk", *files, "--replays", 20)
+    assert result.exit_code == Exit.NO_PLAN
+    assert "died before the first replay was done" in result.stderr
 
 
 def test_a_plan_of_nothing_has_no_risk(run: Run, tmp_path: Path) -> None:

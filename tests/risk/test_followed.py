@@ -119,6 +119,15 @@ def test_a_node_boots_before_what_is_planned_there_and_stays_on_over_a_gap() -> 
     assert trace.cost == case[1].cost == 16.0
 
 
+def test_a_node_boots_before_the_first_job_has_arrived() -> None:
+    """Nobody is there at the start, and the node is on from then, so that the job is not late."""
+    jobs = [{"modes": [mode(1, 1, "rent")], "release": HOUR}]
+    case = planned(jobs, [[("rent1", 1, 2, {0: [0]})]], {("rent", 0): [(0, 2)]}, pools__1__boot_time=HOUR)
+    made = calm(setting_of(*case))
+    assert made.completions_s == (2 * HOUR,)
+    assert sum(made.costs) == case[1].cost == 8.0
+
+
 def test_a_rented_node_is_paid_for_longer_where_the_job_takes_longer(fate: Fate) -> None:
     """Two hours are two increments, two and a half are three."""
     fate({0: 1.25})
@@ -237,6 +246,15 @@ def test_rejected_jobs_are_not_run() -> None:
     trace = followed(case)
     assert trace.rejected == ("j0",)
     assert trace.cost == case[1].cost == 9.0
+
+
+def test_a_job_that_runs_and_may_not_be_moved_can_be_rejected_nevertheless() -> None:
+    """It is stopped at once, and never started again."""
+    jobs = [{"modes": [mode(1)], "running": running("own1", {0: [0]}), "reject_cost": 7.0}, *ONE]
+    trace = followed(planned(jobs, [None, [("own1", 0, 2, {0: [0]})]], {("own", 0): [(0, 2)]}))
+    assert spans(trace) == [("j0", 0.0, 0.0), ("j1", 0.0, 2.0)]
+    assert trace.rejected == ("j0",)
+    assert trace.cost == 9.0
 
 
 def test_an_elastic_job_changes_when_it_has_had_the_time_of_a_segment(fate: Fate) -> None:

@@ -100,6 +100,22 @@ def test_ctrl_c_keeps_what_is_done(count: int) -> None:
     assert batch.replays == Workers(setting(), 1).run(TASKS).replays[: len(batch.replays)]
 
 
+def blocked(_: Any) -> list[Any]:
+    """What a worker does not hear."""
+    return [signal.pthread_sigmask(signal.SIG_BLOCK, [])]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_signals_are_for_the_parent_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal sends Ctrl-C to all processes; the parent hears of signals again when the workers have begun."""
+    monkeypatch.setattr(parallel, "_made", blocked)
+    with Workers(setting(), 2) as workers:
+        found: Any = workers.run(TASKS[:4]).replays
+    assert len(found) == 4
+    assert all({signal.SIGINT, signal.SIGTERM} <= signals for signals in found)
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == set()
+
+
 PARENT = """
 import os, signal, sys
 from planner.risk import parallel

@@ -77,6 +77,18 @@ def test_where_there_is_no_chance_all_is_as_planned() -> None:
     assert found.slack.jobs == ()
 
 
+def test_deadlines_are_judged_beside_due_dates() -> None:
+    """Never missed as planned; missed in just those replays in which the job completes later."""
+    jobs = [{"modes": [mode(2)], "due": 2 * HOUR, "deadline": 3 * HOUR}]
+    case = planned(jobs, [[("own1", 0, 2, {0: [0]})]], {("own", 0): [(0, 2)]})
+    assert risk_of(case, 10).jobs[0].before_deadline == Chance(10, 10)
+    found = risk_of(case, 100, duration_error=0.5)
+    in_time = sum(made.completions_s[0] <= 3 * HOUR for made in found.replays)
+    assert 50 < in_time < 100
+    assert found.jobs[0].before_deadline == Chance(in_time, 100)
+    assert found.jobs[0].in_time == Chance(sum(made.completions_s[0] <= 2 * HOUR for made in found.replays), 100)
+
+
 def test_a_delay_goes_on_to_the_job_behind_unless_there_is_a_gap() -> None:
     """Without a gap the second completes at 2 h (max(1, f0) + f1); with five hours of it the first does not matter."""
     found = risk_of(row(due_h=5.0), 300, 0, duration_error=0.4, seed=2)
