@@ -53,7 +53,10 @@ class Mean:
     @classmethod
     def of(cls, values: np.ndarray) -> Mean:
         """Of some values, shape (replays,)."""
-        mean = math.fsum(values.tolist()) / len(values)
+        # Counted from the first, so that the mean of equal values is their value to the last digit.
+        first = float(values[0])
+        values = values - first
+        mean = first + math.fsum(values.tolist()) / len(values)
         if len(values) < 2:
             return cls(mean, None)
         half = Z * float(np.std(values, ddof=1)) / math.sqrt(len(values))

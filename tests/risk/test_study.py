@@ -158,6 +158,7 @@ def test_the_mean_has_an_interval_from_two_values_on() -> None:
     made = Mean.of(np.array([1.0, 3.0]))
     assert made == Mean(2.0, (pytest.approx(2 - 1.959964), pytest.approx(2 + 1.959964)))
     assert made.less(2.0).value == 0.0
+    assert Mean.of(np.full(300, 3.8)) == Mean(3.8, (3.8, 3.8))
 
 
 def test_the_document_is_complete_and_plain() -> None:
