@@ -118,15 +118,13 @@ def slack_study(
         cost = base_cost.copy()
         cost[again[j]] = late_cost(setting.instance, completions(tuple(mine)))
         saved = base_cost - cost
-        own = float(saved[:, j].mean())
-        total = Mean.of(saved.sum(axis=1))
         overrun_h = overruns[:, j] / 3600.0
         found.append(
             Slack(
                 job=j,
-                saves=total,
-                own=own,
-                behind=total.value - own,
+                saves=Mean.of(saved.sum(axis=1)),
+                own=float(saved[:, j].mean()),
+                behind=float(np.delete(saved, j, axis=1).sum(axis=1).mean()),
                 overrun_h=Mean.of(overrun_h),
                 overrun_p95_h=float(np.quantile(overrun_h, 0.95)),
                 at_most=float(means[j]),
