@@ -42,6 +42,19 @@ class Meter:
         days, rest = divmod(self.clock_s + seconds, DAY_S)
         return days * self._day + math.fsum((min(b, rest) - a) * value for a, b, value in self.pieces if a < rest)
 
+    def piece(self, seconds: float) -> tuple[float, float]:
+        """The times around one, counted like it, between which the price does not change; infinite where it never does
+        again."""
+        if isinstance(self._price, tuple):
+            whole = min(int(seconds // self._slot), len(self._price) - 1)
+            return whole * self._slot, math.inf if whole + 1 == len(self._price) else (whole + 1) * self._slot
+        if len({value for _, _, value in self.pieces}) < 2:
+            return -math.inf, math.inf
+        midnight_s = seconds - (self.clock_s + seconds) % DAY_S
+        days = [(midnight_s + day * DAY_S + a, value) for day in (-1, 0, 1, 2) for a, _, value in self.pieces]
+        changes = [at_s for (_, before), (at_s, value) in itertools.pairwise(days) if value != before]
+        return max(at_s for at_s in changes if at_s <= seconds), min(at_s for at_s in changes if at_s > seconds)
+
     def cost(self, start_s: float, end_s: float) -> float:
         """Money from one time after the instance's start to another."""
         return (self.until(end_s) - self.until(start_s)) / 3600.0

@@ -79,6 +79,14 @@ def simulate(
         int | None,
         typer.Option(min=1, metavar="N", help="Moves of the search at each call of fast.", show_default=False),
     ] = None,
+    elastic: Annotated[
+        bool,
+        typer.Option(
+            "--elastic/--rigid",
+            help="Whether fast and exact plan changes of mode ahead for every job that may be stopped, or only for "
+            "those that are said to be elastic.",
+        ),
+    ] = True,
     seed: Seed = 0,
     out: Annotated[
         Path | None,
@@ -100,7 +108,7 @@ def simulate(
         from planner.simulation.run import simulate as run
 
         problem = read_instance(instance)
-        made = POLICIES[policy](PolicyOptions(seed=seed, time_limit_s=time_limit, work=work_limit))
+        made = POLICIES[policy](PolicyOptions(seed=seed, time_limit_s=time_limit, work=work_limit, elastic=elastic))
         options = Options(
             seed=seed,
             may_burst=burst,

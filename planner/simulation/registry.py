@@ -25,9 +25,9 @@ class PolicyOptions:
     gap: float = 1e-3
     """Proven gap at which they stop."""
     slot_s: float | None = None
-    """Length of the slots that they plan in; None: the instance's."""
-    elastic: bool = False
-    """Whether they may plan changes of mode for every job that may be stopped, not for jobs that say so only."""
+    """Length of the slots that they plan in; None: the instance's, or a multiple where that makes very many."""
+    elastic: bool = True
+    """Whether they plan changes of mode for every job that may be stopped, not for jobs that say so only."""
     iterations: int = 40
     """Steps that `random_greedy` makes at each call; the local searches try moves in proportion."""
     wait_s: float = 1800.0

@@ -9,15 +9,21 @@ from __future__ import annotations
 from typing import Literal
 
 from models.domain import Plan
+from models.domain.modes import modes_of
 from models.errors import Infeasible, NoPlan
 from planner.simulation.policies.pressure import Pressure
 from planner.simulation.policies.remaining import Remaining, remaining_of
+from planner.simulation.policies.spread import spread
 from planner.simulation.state import Decision, State
 
 WORK = 500
 """Moves of the search at each call, where neither they nor seconds are limited."""
 EXACT_S = 20.0
 """Seconds for the exact engine at each call where neither they nor moves are given: its solver does not count moves."""
+SLOTS = 128
+"""Slots that the time until the last due date is cut into at most, where their length is not given."""
+MARGIN = 2
+"""Slots that later runs keep from others where GPUs cost nothing."""
 
 
 class Planned:
@@ -32,7 +38,7 @@ class Planned:
         work: int | None = None,
         gap: float = 1e-3,
         slot_s: float | None = None,
-        elastic: bool = False,
+        elastic: bool = True,
         name: str | None = None,
     ) -> None:
         self.name: str = name or engine
@@ -48,13 +54,16 @@ class Planned:
 
     def decide(self, state: State) -> Decision:
         """Plan, and do what the plan says until the next call."""
-        slot_s = self.slot_s or state.instance.slot
+        from planner.simulation.policies.retime import retimed
+
+        slot_s = self.slot_s or slot_of(state)
         for deadlines in (True, False):
             left = remaining_of(state, slot_s, elastic=self.elastic, deadlines=deadlines)
             if not left.instance.jobs:
                 return Decision(())
             try:
-                return Decision(left.assignments(self._plan(left)))
+                planned = spread(state, left.assignments(self._plan(left)), MARGIN * slot_s)
+                return Decision(retimed(state, planned))
             except (NoPlan, Infeasible):
                 if not any(job.deadline is not None for job in left.instance.jobs):
                     break
@@ -67,3 +76,15 @@ class Planned:
 
         limits = Limits(time_limit_s=self.time_limit_s, work=self.work, gap=self.gap, seed=self.seed)
         return solve(left.instance, "fast" if self.engine == "fast" else "auto", limits).plan
+
+
+def slot_of(state: State) -> float:
+    """A length of slots: the instance's, or so many times that as leave no more of them than needed. What a longer slot
+    loses in a plan is won back when its times are made exact."""
+    ends = [state.now_s]
+    for job in state.jobs:
+        record = state.instance.jobs[job.job]
+        shortest = min((mode.duration_s for mode in modes_of(state.instance, record)), default=0.0)
+        ends.append(max(record.due or 0.0, state.now_s + job.remaining * shortest))
+    slot = state.instance.slot
+    return slot * max(1, round((max(ends) - state.now_s) / (SLOTS * slot)))

@@ -19,9 +19,9 @@ import math
 from dataclasses import dataclass
 
 from models.domain import Instance, Plan, Segment
-from models.domain.entities import Job, ModeEntry, Place, Pool, Running
-from models.domain.modes import Mode, modes_of, slots_of, with_entries
-from models.grid import boot_slots, closed_nodes, is_cloud
+from models.domain.entities import Elastic, Job, ModeEntry, Place, Pool, Running
+from models.domain.modes import Mode, modes_of, nodes_taken, slots_of, with_entries
+from models.grid import DAY_S, Meter, boot_slots, closed_nodes, is_cloud
 from planner.simulation.policies.menu import OVERDUE_S
 from planner.simulation.policies.moment import at_moment, job_at
 from planner.simulation.state import Allocation, Assignment, JobState, State
@@ -48,7 +48,6 @@ class Remaining:
         from the start of the first run on it, so that run starts earlier than in the plan by the boot.
         """
         found: list[Assignment] = []
-        slow: list[tuple[Assignment, float]] = []
         booted = self._booted(plan)
         for run in plan.runs:
             j = self.state.instance.job_index[run.job]
@@ -62,11 +61,7 @@ class Remaining:
                 start_s, end_s = (self.state.now_s + slot * plan.slot_s for slot in (start_slot, segment.end_slot))
                 is_last = k + 1 == len(run.segments)
                 found.append(Assignment(j, self._allocation(j, segment), start_s, None if is_last else end_s))
-                # Of the restarts that have no time in the plan, those of changes and that of `KEPT` elsewhere.
-                restarts = k + (run.segments[0].mode == KEPT and not run.segments[0].kept)
-                if is_last and restarts and self.state.restart_s > 0:
-                    slow.append((found[-1], end_s + restarts * self.state.restart_s))
-        return tuple(a for a in found if not any(_is_in_the_way(other, until_s, a) for other, until_s in slow))
+        return tuple(found)
 
     def _allocation(self, j: int, segment: Segment) -> Allocation:
         """Where a segment runs."""
@@ -106,16 +101,6 @@ class Remaining:
         return found
 
 
-def _is_in_the_way(other: Assignment, until_s: float, later: Assignment) -> bool:
-    """Whether a run that takes longer than the plan says is still there when another is to begin."""
-    if other.job == later.job or not other.start_s < later.start_s < until_s:
-        return False
-    if other.allocation.mode.pool != later.allocation.mode.pool:
-        return False
-    nodes = {place.node for place in other.allocation.places}
-    return any(place.node in nodes for place in later.allocation.places)
-
-
 def remaining_of(state: State, slot_s: float, *, elastic: bool = False, deadlines: bool = True) -> Remaining:
     """The work that is left, on a grid from now on; with `elastic` every job that may be stopped may change its mode as
     it runs. Deadlines that can no longer be met in any mode are left out, and with `deadlines=False` all are."""
@@ -140,9 +125,8 @@ def remaining_of(state: State, slot_s: float, *, elastic: bool = False, deadline
         if not deadlines or _is_lost(left, slot_s):
             left = left.model_copy(update={"deadline": None})
         if elastic and job.movable and record.elastic is None:
-            from models.domain.entities import Elastic
-
-            left = left.model_copy(update={"elastic": Elastic()})
+            left = _made_elastic(state, instance, left, modes[record.id])
+        left = left.model_copy(update={"due": _on_grid(left.due, slot_s)})
         jobs[job.job] = left
     known = tuple(jobs[job.job] for job in state.jobs if job.job in jobs)
     return Remaining(state, instance.altered(jobs=known), modes, nodes)
@@ -233,6 +217,65 @@ def _entry(name: str, mode: Mode, pool: Pool, duration_s: float) -> ModeEntry:
         cpu_cores=mode.cpu_cores or None,
         ram=mode.ram_gb or None,
     )
+
+
+def _on_grid(due: float | None, slot_s: float) -> float | None:
+    """The edge of a slot next to a due date. Times are made exact after the plan is made, so that a job which is due
+    within a slot can be complete by then; to count it as late by the rest of the slot, or early, would be no better."""
+    return due if due is None or due <= 0 else max(1, round(due / slot_s)) * slot_s
+
+
+def _made_elastic(state: State, instance: Instance, job: Job, modes: tuple[Mode, ...]) -> Job:
+    """A job that may change its mode as it runs. What restarts take is not in the slots of a plan; here it is money,
+    that of its cheapest mode meanwhile, so that no change is planned that is worth less."""
+    update: dict[str, object] = {"elastic": Elastic()}
+    if state.restart_s > 0:
+        restart = min(_money_an_hour(instance, mode) for mode in modes) * state.restart_s / 3600.0
+        update["restart_cost"] = job.restart_cost + restart
+    elif job.restart_cost == 0:
+        update["modes"] = _on_hull(job)
+    return job.model_copy(update=update)
+
+
+def _money_an_hour(instance: Instance, mode: Mode) -> float:
+    """What a mode costs, in the mean over a day."""
+    pool = instance.pools[mode.pool]
+    node = Meter(instance, pool.price).cost(0.0, DAY_S)
+    energy = Meter(instance, instance.sites[instance.site_index[pool.site]].energy_price).cost(0.0, DAY_S)
+    return (nodes_taken(mode, pool) * node + mode.busy_gpus * pool.gpu_power * energy) * 3600.0 / DAY_S
+
+
+def _on_hull(job: Job) -> tuple[ModeEntry, ...]:
+    """The modes of a job that changes freely which are worth it: in each pool those on the lower convex hull of GPUs
+    over speed. Any other can be had from two of those, in turn, at no more GPU time; the mode that it is in stays."""
+    kept: list[ModeEntry] = []
+    groups: dict[str | None, list[ModeEntry]] = {}
+    for entry in job.modes:
+        groups.setdefault(entry.pool, []).append(entry)
+    for entries in groups.values():
+        hull: list[tuple[float, float, ModeEntry | None]] = [(0.0, 0.0, None)]
+        for entry in sorted(entries, key=lambda e: (1.0 / float(e.duration), _size(e))):
+            x, y = 1.0 / float(entry.duration), _size(entry)
+            while len(hull) > 1 and y <= hull[-1][1] + 1e-12:
+                hull.pop()
+            if x <= hull[-1][0]:
+                continue
+            while len(hull) > 1 and _is_above(hull[-2], hull[-1], (x, y)):
+                hull.pop()
+            hull.append((x, y, entry))
+        kept += [entry for _, _, entry in hull if entry is not None and entry.id != KEPT]
+    own = [entry for entry in job.modes if entry.id == KEPT]
+    twins = {(entry.pool, entry.gpus, entry.share) for entry in own}
+    return (*(entry for entry in kept if (entry.pool, entry.gpus, entry.share) not in twins), *own)
+
+
+def _is_above(a: tuple[float, float, object], b: tuple[float, float, object], c: tuple[float, float]) -> bool:
+    """Whether the middle one of three points is on or above the line between the others."""
+    return (b[1] - a[1]) * (c[0] - a[0]) >= (c[1] - a[1]) * (b[0] - a[0]) * (1 - 1e-9)
+
+
+def _size(entry: ModeEntry) -> float:
+    return float(entry.gpus) if entry.gpus is not None else float(entry.share or 0.0)
 
 
 def _is_lost(job: Job, slot_s: float) -> bool:
