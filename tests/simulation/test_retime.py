@@ -11,12 +11,16 @@ from hypothesis import strategies as st
 
 from models.domain import Instance
 from models.domain.modes import Mode, modes_of
+from planner.simulation.policies import retime
 from planner.simulation.policies.planned import SLOTS, slot_of
 from planner.simulation.policies.remaining import remaining_of
-from planner.simulation.policies.retime import retimed
-from planner.simulation.policies.spread import spread
 from planner.simulation.state import Assignment, State
 from tests.simulation.states import HOUR, instance_of, mode_of, on, state_of
+
+
+def retimed(state: State, plan: list[Assignment]) -> tuple[Assignment, ...]:
+    return retime.opened(retime.retimed(state, plan))
+
 
 ENERGY = [{"id": "home", "kind": "on_prem", "energy_price": 1.0}, {"id": "cloud", "kind": "cloud"}]
 FREE = {"price": 0.0, "gpu_power": 1.0}
@@ -238,51 +242,6 @@ def _clash(state: State, assignments: Any) -> tuple[int, int] | None:
 
 
 # --- before times are made exact --------------------------------------------------------------------------------
-
-
-def _end_to_end(instance: Instance) -> list[Assignment]:
-    modes = [mode_of(instance, j, 1) for j in range(2)]
-    return [Assignment(0, on(modes[0], 0, 0), 0.0, 2 * HOUR), Assignment(1, on(modes[1], 0, 0), 2 * HOUR)]
-
-
-TWO = [{"modes": [{"gpu": "A", "gpus": 1, "duration": 2 * HOUR}]}] * 2
-
-
-def test_later_runs_move_to_gpus_that_are_free_around_them() -> None:
-    instance = made(TWO)
-    moved = spread(state_of(instance), _end_to_end(instance), HOUR)
-    assert [a.allocation.places[0].gpus for a in moved] == [(0,), (1,)]
-    assert [(a.start_s, a.end_s) for a in moved] == [(a.start_s, a.end_s) for a in _end_to_end(instance)]
-
-
-@pytest.mark.parametrize(
-    "pool",
-    [
-        {"price": 1.0},
-        {"gpus_per_node": 1},
-        {"site": "cloud"},
-        {"boot_time": 600.0},
-        {"cpu_cores": 8},
-        {"ram": 64},
-        {"unavailable": [{"since": 90 * HOUR, "until": 91 * HOUR}]},
-    ],
-)
-def test_runs_stay_where_moving_them_costs_or_others_would_have_to_be_asked(pool: dict[str, Any]) -> None:
-    jobs = TWO if "cpu_cores" not in pool else [{"modes": [{**TWO[0]["modes"][0], "cpu_cores": 1}]}] * 2  # type: ignore[index]
-    instance = made(jobs, pool)
-    assert list(spread(state_of(instance), _end_to_end(instance), HOUR)) == _end_to_end(instance)
-
-
-def test_runs_do_not_move_to_nodes_that_are_down_or_onto_others() -> None:
-    instance = made([*TWO, TWO[0]], {"nodes": 2, "gpus_per_node": 1})
-    plan = _end_to_end(instance)
-    assert spread(state_of(instance), plan, HOUR)[1].allocation.places[0].node == 1
-    assert list(spread(state_of(instance, down=((0, 1),)), plan, HOUR)) == plan
-    other = Assignment(2, on(mode_of(instance, 2, 1), 1, 0), 2 * HOUR)
-    assert list(spread(state_of(instance), [*plan, other], HOUR)) == [*plan, other]
-    early = Assignment(2, on(mode_of(instance, 2, 1), 1, 0), 0.0, HOUR)
-    assert spread(state_of(instance), [*plan, early], HOUR)[1].allocation.places[0].node == 1
-    assert spread(state_of(instance), [*plan, early], 2 * HOUR)[1] == plan[1]
 
 
 def test_slots_are_no_more_than_needed() -> None:

@@ -11,9 +11,10 @@ from typing import Literal
 from models.domain import Plan
 from models.domain.modes import modes_of
 from models.errors import Infeasible, NoPlan
+from planner.simulation.policies.alone import Courses
+from planner.simulation.policies.menu import ModeTable
 from planner.simulation.policies.pressure import Pressure
 from planner.simulation.policies.remaining import Remaining, remaining_of
-from planner.simulation.policies.spread import spread
 from planner.simulation.state import Decision, State
 
 WORK = 500
@@ -22,8 +23,6 @@ EXACT_S = 20.0
 """Seconds for the exact engine at each call where neither they nor moves are given: its solver does not count moves."""
 SLOTS = 128
 """Slots that the time until the last due date is cut into at most, where their length is not given."""
-MARGIN = 2
-"""Slots that later runs keep from others where GPUs cost nothing."""
 
 
 class Planned:
@@ -51,19 +50,24 @@ class Planned:
         self.fallbacks = 0
         """Calls in which the greedy had to decide."""
         self._greedy = Pressure()
+        self._table = ModeTable()
 
     def decide(self, state: State) -> Decision:
         """Plan, and do what the plan says until the next call."""
-        from planner.simulation.policies.retime import retimed
+        from planner.simulation.policies.retime import opened, retimed
 
+        courses = Courses(state, self._table) if self.elastic else None
+        alone = courses.together() if courses is not None else None
+        if alone is not None:
+            return Decision(opened(alone))
         slot_s = self.slot_s or slot_of(state)
         for deadlines in (True, False):
             left = remaining_of(state, slot_s, elastic=self.elastic, deadlines=deadlines)
             if not left.instance.jobs:
                 return Decision(())
             try:
-                planned = spread(state, left.assignments(self._plan(left)), MARGIN * slot_s)
-                return Decision(retimed(state, planned))
+                timed = retimed(state, left.assignments(self._plan(left)))
+                return Decision(opened(timed if courses is None else courses.settled(timed)))
             except (NoPlan, Infeasible):
                 if not any(job.deadline is not None for job in left.instance.jobs):
                     break

@@ -33,10 +33,9 @@ from models.domain import Instance
 from models.grid import Meter, closed_nodes
 from planner.engines.highs import new_highs
 from planner.simulation.policies.menu import OVERDUE_S
+from planner.simulation.policies.timetable import EDGE_S
 from planner.simulation.state import Assignment, JobState, State
 
-EDGE_S = 1e-3
-"""Shorter stretches are left out, and times of the plan that differ by less are one."""
 EARLY = 1e-5
 """Of the highest rate of costs, what the time of every completion is taken to cost besides: of equal ways the earlier
 one. Less would be within the solver's tolerance."""
@@ -45,14 +44,22 @@ Node = tuple[int, int]
 
 
 def retimed(state: State, assignments: Sequence[Assignment]) -> tuple[Assignment, ...]:
-    """The same assignments at the times that cost least; as they were where no such times exist. Starts at this moment
-    stay there."""
+    """The same assignments at the times that cost least, all ends stated, by the estimates; as they were where no such
+    times exist. Starts at this moment stay there."""
     for strict in (True, False):
         programme = _Programme(state, assignments, strict=strict)
         times = programme.solve()
         if times is not None:
             return _applied(state, assignments, times)
-    return tuple(assignments)
+    return tuple(replace(a, end_s=end) for a, (_, end) in zip(assignments, programme.planned, strict=True))
+
+
+def opened(assignments: Iterable[Assignment]) -> tuple[Assignment, ...]:
+    """The assignments, in order of time for each job, with the last one of each going on until it completes."""
+    by_job: dict[int, list[Assignment]] = defaultdict(list)
+    for a in assignments:
+        by_job[a.job].append(a)
+    return tuple(a for own in by_job.values() for a in (*own[:-1], replace(own[-1], end_s=None)))
 
 
 class _Programme:
@@ -333,16 +340,12 @@ def _nodes(a: Assignment) -> list[Node]:
 def _applied(
     state: State, assignments: Sequence[Assignment], times: list[tuple[float, float]]
 ) -> tuple[Assignment, ...]:
-    """The assignments at their times, without those that have become nothing; every job keeps one, the last of which
-    runs until the job completes."""
+    """The assignments at their times, without those that have become nothing; every job keeps one."""
     made: dict[int, list[Assignment]] = defaultdict(list)
     for k in sorted(range(len(assignments)), key=lambda k: (times[k], assignments[k].start_s, k)):
         start, end = times[k]
         begin = state.now_s if start <= state.now_s + EDGE_S else start
         made[assignments[k].job].append(replace(assignments[k], start_s=begin, end_s=end))
-    kept = {j: [a for a in own if _seconds(a) > EDGE_S] or own[-1:] for j, own in made.items()}
-    return tuple(replace(a, end_s=None) if k + 1 == len(own) else a for own in kept.values() for k, a in enumerate(own))
-
-
-def _seconds(a: Assignment) -> float:
-    return math.inf if a.end_s is None else a.end_s - a.start_s
+    return tuple(
+        a for own in made.values() for a in [a for a in own if (a.end_s or 0.0) - a.start_s > EDGE_S] or own[-1:]
+    )
