@@ -21,7 +21,7 @@ class PolicyOptions:
     time_limit_s: float | None = None
     """Seconds for each call of `fast` and `exact`; None: by work (`exact`: 20 where that is not given either)."""
     work: int | None = None
-    """Moves of their search at each call; None: 500 where no seconds are given either."""
+    """Moves of their search at each call; None: 200 where no seconds are given either."""
     gap: float = 1e-3
     """Proven gap at which they stop."""
     slot_s: float | None = None

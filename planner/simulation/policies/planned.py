@@ -17,7 +17,7 @@ from planner.simulation.policies.pressure import Pressure
 from planner.simulation.policies.remaining import Remaining, remaining_of
 from planner.simulation.state import Decision, State
 
-WORK = 500
+WORK = 200
 """Moves of the search at each call, where neither they nor seconds are limited."""
 EXACT_S = 20.0
 """Seconds for the exact engine at each call where neither they nor moves are given: its solver does not count moves."""
