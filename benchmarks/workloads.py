@@ -1,4 +1,4 @@
-"""Jobs that arrive over time: the workload of a published line of work, and two of real traces.
+"""Jobs that arrive over time: the workload of a published line of work.
 
 The line of work (Filippini, Ardagna and others: deep-learning training on GPU nodes) replans at every arrival and
 completion. Its jobs are drawn from 15 measured types on K80 and M60 GPUs, its nodes are virtual machines of up to 8 of
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -100,12 +100,16 @@ class Workload:
     """Part of the jobs that take a share of a GPU or one GPU, and never more."""
     burst: bool = False
     """Whether there are rented nodes, as many as owned ones."""
+    pace: float = 1.0
+    """How often jobs arrive, over what is said above."""
     slot: float = 1800.0
 
     @property
     def name(self) -> str:
         """Of the instance."""
-        return f"reference-{self.arrivals}-{self.nodes}{'-small' if self.small else ''}-k{self.k}"
+        marks = f"{'-small' if self.small else ''}{'-burst' if self.burst else ''}"
+        marks += f"-pace{self.pace:g}" if self.pace != 1 else ""
+        return f"reference-{self.arrivals}-{self.nodes}{marks}-k{self.k}"
 
     def make(self) -> Instance:
         """The instance, the same every time."""
@@ -115,36 +119,10 @@ class Workload:
         kinds = ["owned", "rented"] if self.burst else ["owned"]
         jobs, at_s = [], 0.0
         for number in range(num_jobs):
-            at_s += float(draw.exponential(self._gap_s(number)))
+            at_s += float(draw.exponential(self._gap_s(number))) / self.pace
             kind = types[int(draw.integers(len(types)))]
             jobs.append(self._job(number, at_s, kind, kinds, draw))
-        return Instance.model_validate(
-            {
-                "name": self.name,
-                "currency": "USD",
-                "start": "2026-01-05T00:00:00Z",
-                "slot": self.slot,
-                "horizon": "auto",
-                "sites": [
-                    {"id": "owned", "kind": "on_prem", "energy_price": 1.0},
-                    *([{"id": "rented", "kind": "cloud", "energy_price": RENT}] if self.burst else []),
-                ],
-                "pools": [self._pool(site, gpu) for site in kinds for gpu in PRICES],
-                "jobs": jobs,
-            }
-        )
-
-    def _pool(self, site: str, gpu: str) -> dict[str, Any]:
-        return {
-            "id": f"{site}-{gpu}",
-            "site": site,
-            "gpu": gpu,
-            "gpus_per_node": GPUS,
-            "slices_per_gpu": 4 if self.small else 1,
-            "nodes": (self.nodes + 1) // 2 if gpu == "K80" else self.nodes // 2,
-            "price": 0.0,
-            "gpu_power": PRICES[gpu],
-        }
+        return cluster(self.name, jobs, PRICES, self.nodes, kinds, self.slot, slices=4 if self.small else 1)
 
     def _gap_s(self, number: int) -> float:
         single = [min(kind.seconds[gpu, 1] for gpu in PRICES) for kind in job_types()]
@@ -160,32 +138,91 @@ class Workload:
         }[self.arrivals]
 
     def _job(
-        self, number: int, at_s: float, kind: JobType, sites: list[str], draw: np.random.Generator
+        self, number: int, at_s: float, kind: JobType, kinds: Sequence[str], draw: np.random.Generator
     ) -> dict[str, Any]:
-        slack, weight = float(draw.uniform(1.0, 3.0)), 2.0 * float(draw.uniform(0.0015, 0.0075))
+        slack, weight = slack_of(draw), weight_of(draw)
         is_small, odds = float(draw.random()) < self.small, draw.random(2)
-        modes = list(_small(kind, odds) if is_small else _large(kind))
+        modes = list(small_modes(kind, odds) if is_small else large_modes(kind))
         fastest_s = min(mode["duration"] for mode in modes)
-        release = round(at_s, 3)
-        return {
-            "id": f"job{number}",
-            "release": release,
-            "due": round(release + slack * fastest_s, 3),
-            "weight": round(3600.0 * weight, 6),
-            "modes": [
-                mode | {"id": f"{mode['id']}-{site}", "pool": f"{site}-{mode['pool']}"}
-                for site in sites
-                for mode in modes
-            ],
+        return entry(f"job{number}", at_s, at_s + slack * fastest_s, weight, modes, kinds)
+
+
+def slack_of(draw: np.random.Generator) -> float:
+    """Time from submission to the due date over the fastest time."""
+    return float(draw.uniform(1.0, 3.0))
+
+
+def weight_of(draw: np.random.Generator) -> float:
+    """Money for a second of being late."""
+    return 2.0 * float(draw.uniform(0.0015, 0.0075))
+
+
+def entry(
+    name: str, at_s: float, due_s: float, weight: float, modes: Sequence[dict[str, Any]], kinds: Sequence[str]
+) -> dict[str, Any]:
+    """A job as it is written, with every mode in the pools of all kinds of nodes."""
+    return {
+        "id": name,
+        "release": round(at_s, 3),
+        "due": round(due_s, 3),
+        "weight": round(3600.0 * weight, 6),
+        "modes": [
+            mode | {"id": f"{mode['id']}-{kind}", "pool": f"{kind}-{mode['pool']}"} for kind in kinds for mode in modes
+        ],
+    }
+
+
+def cluster(
+    name: str,
+    jobs: list[dict[str, Any]],
+    prices: dict[str, float],
+    nodes: int,
+    kinds: Sequence[str],
+    slot: float,
+    *,
+    slices: int = 1,
+) -> Instance:
+    """An instance of these jobs on nodes of the types that have a price, in equal parts and written as energy; of
+    rented nodes there are as many as of owned ones."""
+    sites = {
+        "owned": {"id": "owned", "kind": "on_prem", "energy_price": 1.0},
+        "rented": {"id": "rented", "kind": "cloud", "energy_price": RENT},
+    }
+    pools = [
+        {
+            "id": f"{kind}-{gpu}",
+            "site": kind,
+            "gpu": gpu,
+            "gpus_per_node": GPUS,
+            "slices_per_gpu": slices,
+            "nodes": (nodes + len(prices) - 1 - k) // len(prices),
+            "price": 0.0,
+            "gpu_power": price,
         }
+        for kind in kinds
+        for k, (gpu, price) in enumerate(prices.items())
+    ]
+    return Instance.model_validate(
+        {
+            "name": name,
+            "currency": "USD",
+            "start": "2026-01-05T00:00:00Z",
+            "slot": slot,
+            "horizon": "auto",
+            "sites": [sites[kind] for kind in kinds],
+            "pools": pools,
+            "jobs": jobs,
+        }
+    )
 
 
-def _large(kind: JobType) -> Iterator[dict[str, Any]]:
+def large_modes(kind: JobType) -> Iterator[dict[str, Any]]:
+    """Every number of GPUs that was measured, by GPU type."""
     for (gpu, gpus), seconds in sorted(kind.seconds.items()):
         yield {"id": f"{gpus}x{gpu}", "pool": gpu, "gpus": gpus, "duration": round(seconds, 3)}
 
 
-def _small(kind: JobType, odds: np.ndarray) -> Iterator[dict[str, Any]]:
+def small_modes(kind: JobType, odds: np.ndarray) -> Iterator[dict[str, Any]]:
     """The least share that the memory fits in, with a slow-down between 1.01 and that of the table; and a whole GPU."""
     for gpu in sorted(PRICES):
         seconds = kind.seconds[gpu, 1]

@@ -111,7 +111,7 @@ class Ascent:
     ) -> None:
         """So many steps, while `go_on` says so. `shorten` below 1 begins with smaller ones, from a good state."""
         allowed = np.ones((self.table.num_jobs, self.lagrangian.num_variants), dtype=np.bool_)
-        allowed[self.table.elastic] = False  # what their runs use is added by itself
+        allowed[self.table.elastic] = False  # what they use is counted by run
         for k in range(iterations):
             part = k / max(1, iterations - 1)
             step = FIRST_STEP * shorten * (LAST_STEP / (FIRST_STEP * shorten)) ** part

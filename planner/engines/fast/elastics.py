@@ -46,15 +46,22 @@ class Elastics:
         self._room = room_for(widest, table.num_slots)
         self._cost = np.empty((widest, table.num_slots))
 
-    def least(self, priced: Priced) -> list[np.ndarray]:
-        """For each of `jobs` what its runs cost at least, by choice of caching; infinite where it has none."""
-        return [self._price(priced, elastic, -1, np.zeros((0, 0))) for elastic in self.jobs]
+    def least(self, priced: Priced, usage: np.ndarray | None = None) -> list[np.ndarray]:
+        """For each of `jobs` what its runs cost at least, by choice of caching; infinite where it has none. What those
+        with one choice only use of each limit in each slot is added to `usage`, shape (Q, T)."""
+        nothing = np.zeros((0, 0))
+        return [
+            self._price(priced, elastic, -1, nothing)
+            if usage is None or len(elastic.allowed) > 1
+            else self._price(priced, elastic, 0, usage)
+            for elastic in self.jobs
+        ]
 
     def use(self, priced: Priced, choice_of: dict[int, int], usage: np.ndarray) -> None:
-        """Add what their cheapest runs use of each limit in each slot, shape (Q, T), to that of other jobs; in the
-        given choices of caching, by job."""
+        """Add what the cheapest runs of those with several choices use, in the given ones, by job."""
         for elastic in self.jobs:
-            self._price(priced, elastic, choice_of.get(elastic.job, 0), usage)
+            if len(elastic.allowed) > 1:
+                self._price(priced, elastic, choice_of.get(elastic.job, 0), usage)
 
     def _price(self, priced: Priced, elastic: ElasticJob, choice: int, usage: np.ndarray) -> np.ndarray:
         jobs, j, values = self.table.jobs, elastic.job, np.full(len(elastic.allowed), np.inf)

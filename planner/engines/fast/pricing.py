@@ -90,12 +90,13 @@ class Pricing:
         self, prices: Prices, allowed: np.ndarray, variant: np.ndarray, warmth: float
     ) -> tuple[Found, np.ndarray]:
         """The cheapest start of each row, and what of each limit is used in each slot, shape (Q, T), where every job
-        spreads over its nearly cheapest starts in the variants that it is allowed, shape (J, V)."""
+        spreads over its nearly cheapest starts in the variants that it is allowed, shape (J, V). Elastic jobs run as is
+        cheapest; those with more than one choice of caching are left out."""
         rows = self.table.rows
         cost, slot = np.full(len(rows.job), np.inf), np.zeros(len(rows.job), dtype=np.int32)
         usage, priced = np.empty_like(prices.limits), self.at(prices)
         _spread(priced, self.table.jobs.reject, allowed, variant, warmth, cost, slot, usage)
-        return Found(cost, slot, priced, self.elastics.least(priced)), usage
+        return Found(cost, slot, priced, self.elastics.least(priced, usage)), usage
 
     def nearly_cheapest(self, priced: Priced, at_most: np.ndarray, most: int) -> tuple[np.ndarray, ...]:
         """For each job its starts whose cost is no more than `at_most[j]`, by ascending cost, no more than `most` of
