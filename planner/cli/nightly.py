@@ -72,6 +72,16 @@ def nightly(
         int | None,
         typer.Option(min=0, metavar="N", help="Moves of the fast engine's search.", show_default=False),
     ] = None,
+    change_price: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            max=1e12,
+            metavar="MONEY",
+            help="What a job that is planned otherwise than last night counts as besides what it costs: changes that "
+            "save less are not made. At 0 those are undone that save nothing.",
+        ),
+    ] = 0.0,
     seed: Seed = 0,
     threads: Annotated[int, typer.Option(min=1, max=1024, metavar="N", help="Threads to use.")] = 2,
     dry_run: Annotated[
@@ -108,7 +118,9 @@ def nightly(
                 state,
                 _solver(engine.value, limits, quiet, hold),
                 {"instance": str(instance), "state": None if state is None else str(state), "engine": engine.value}
+                | {"change_price": change_price}
                 | limits,
+                change_price,
             )
             night = nights.dry_run(task) if dry_run else nights.run(task)
         _report(night, dry_run, as_json, quiet)

@@ -171,9 +171,29 @@ class _Carrier:
             spot = (segment.places[0].node, segment.places[0].gpus[0])
         else:
             spot = tuple(place.node for place in segment.places)
-        nodes = timeline.nodes_of(row.mode, spot)
-        if max(nodes) >= timeline.pool.nodes:
-            return None
-        window = slice(first, first + (length or row.duration))
-        is_there = timeline.kinds.usable[timeline.kinds.kind[nodes], window].all()
-        return replace(offer, spot=spot) if is_there and timeline.has_room(row, spot, length, first) else None
+        step = replace(offer, spot=spot)
+        return step if _is_free(schedule, step) else None
+
+
+def fits(schedule: Schedule, step: Step) -> bool:
+    """Whether a run finds room on its own nodes at its own time, and can read."""
+    for segment in step.segments:
+        if segment.length is None:
+            offer = schedule.offer(segment.row, np.array([segment.slot]))
+        else:
+            offer = schedule.offer_segment(segment.row, segment.slot, segment.length)
+        if offer is None or not _is_free(schedule, segment):
+            return False
+    return True
+
+
+def _is_free(schedule: Schedule, step: Step) -> bool:
+    """Whether the nodes of a segment are there and have room meanwhile."""
+    row = schedule.starts.rows[step.row]
+    timeline = schedule.pools[row.pool]
+    nodes = timeline.nodes_of(row.mode, step.spot)
+    if max(nodes) >= timeline.pool.nodes:
+        return False
+    window = slice(step.slot, schedule.end(step))
+    is_there = timeline.kinds.usable[timeline.kinds.kind[nodes], window].all()
+    return bool(is_there) and timeline.has_room(row, step.spot, step.length, step.slot)

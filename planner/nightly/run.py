@@ -46,7 +46,9 @@ from planner.nightly.folder import (
 from planner.nightly.now import Now, read_now
 from planner.nightly.page import report_html
 from planner.nightly.recover import Recovered, look, recover
+from planner.nightly.steady import Steadied, steadied
 from planner.nightly.texts import difference_text
+from planner.report.text import count, money
 
 Solve = Callable[[Instance, Plan | None], Solution]
 """Plans an instance, from a plan to begin with; raises as `planner.solve.solve` does."""
@@ -64,6 +66,8 @@ class Task:
     solve: Solve
     options: dict[str, Any] = field(default_factory=dict)
     """How the run was asked for; kept with the plan."""
+    change_price: float = 0.0
+    """Money that a job which is planned otherwise than last night counts as besides what it costs."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +149,11 @@ def _planned(task: Task, record: RunRecord, found: Recovered, begun: float) -> N
     solution = task.solve(now.instance, None if start is None else start.plan)
     plan = solution.plan
     notes += solution.notes
+    if start is not None:
+        mended = steadied(plan, start, now.instance, task.change_price)
+        plan = mended.plan
+        if mended.undone:
+            notes.append(_undone(mended, plan.currency))
     side = Side(plan, now.instance, task.home.free_name(plan.start[:10]))
     changes = None if last is None else difference(last, side, now.complete, now.running, now.paused)
     status = _status(plan, start)
@@ -153,6 +162,12 @@ def _planned(task: Task, record: RunRecord, found: Recovered, begun: float) -> N
         notes.insert(0, f"within the limits no plan better than the last, {last.name}, was found: it is kept")
     record = _record(record, plan, now, changes, status, side.name, time.monotonic() - begun)
     return Night(record, plan, now.instance, changes, task.home.plans / side.name, tuple(notes))
+
+
+def _undone(mended: Steadied, currency: str) -> str:
+    what = f"{count(mended.undone, 'change')} of the plan since the last {'is' if mended.undone == 1 else 'are'} undone"
+    more = f"which costs {money(mended.cost, currency)} more" if mended.cost > 0 else "since they saved nothing"
+    return f"{what}, {more}; {mended.changed} remain{'s' if mended.changed == 1 else ''}"
 
 
 def _last(folders: tuple[PlanFolder, ...]) -> tuple[Side | None, list[str]]:
