@@ -2,6 +2,7 @@
 
     python -m benchmarks.rolling reference --seeds 5
     python -m benchmarks.rolling restart --policies fast,small_then_large --workers 2
+    python -m benchmarks.rolling reference --bounds       bounds with all arrivals known, for the table
     python -m benchmarks.rolling --table                  the tables anew from what is recorded, nothing is run
     python -m benchmarks.rolling --smoke                  a tiny instance, a few seconds, nothing is kept
 
@@ -19,12 +20,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from benchmarks.common import RESULTS, append_line, commit, made_by, read_lines, write_whole
+from benchmarks.offline import offline_bound
 from benchmarks.rolling_tables import tables_of
 from benchmarks.trace_workloads import TraceWorkload
 from benchmarks.workloads import ARRIVALS, Arrivals, Workload, alone_cost
@@ -159,11 +161,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             record = run_apart(Run("smoke", "contended", 2, 1, policy, 8), options.most_s)
             print(f"{policy}: {record['cost']}, alone {record['alone']}")
         return 0
-    path = options.results / "rolling.jsonl"
-    if not options.table:
+    path, bounds = options.results / "rolling.jsonl", options.results / "rolling-bounds.jsonl"
+    if options.bounds:
+        _bound_all(options, bounds)
+    elif not options.table:
         _run_all(options, path)
-    records = list(read_lines(path))
-    write_whole(options.results / "rolling.md", "\n".join(tables_of(records, made_by())) + "\n")
+    known = {record["hash"]: record["bound"] for record in read_lines(bounds)}
+    lines = tables_of(list(read_lines(path)), known, made_by())
+    write_whole(options.results / "rolling.md", "\n".join(lines).rstrip() + "\n")
     return 0
 
 
@@ -178,28 +183,47 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--workers", type=int, default=1, metavar="N", help="runs at a time")
     parser.add_argument("--most-s", type=float, default=7200.0, metavar="S", help="a run that takes longer is ended")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
+    parser.add_argument("--bounds", action="store_true", help="no runs, but the bounds of their instances")
     parser.add_argument("--table", action="store_true", help="only the tables")
     parser.add_argument("--smoke", action="store_true")
     parser.add_argument("--one", metavar="JSON", help=argparse.SUPPRESS)
     return parser
 
 
-def _run_all(options: argparse.Namespace, path: Path) -> None:
+def _wanted(options: argparse.Namespace) -> list[Run]:
+    """The runs that are asked for, seed by seed, so that a part of the whole is one too."""
     ks = range(options.first_seed, options.first_seed + options.seeds)
     unknown = [name for name in options.sets if name not in SETS]
     if unknown:
         raise SystemExit(f"no such set: {', '.join(unknown)}; there are {', '.join(SETS)}")
     runs = [run for name in options.sets or SETS for run in SETS[name](ks) if _is_wanted(run, options)]
+    return sorted(runs, key=lambda run: run.k)
+
+
+def _run_all(options: argparse.Namespace, path: Path) -> None:
     done = {record["key"] for record in read_lines(path) if record["cost"] is not None}
-    # Seed by seed, so that a part of the whole is one too.
-    left = sorted((run for run in runs if run.key not in done), key=lambda run: run.k)
+    left = [run for run in _wanted(options) if run.key not in done]
     begun = time.monotonic()
     with ThreadPoolExecutor(options.workers) as workers:
-        for number, record in enumerate(workers.map(lambda run: run_apart(run, options.most_s), left), 1):
+        made = (workers.submit(run_apart, run, options.most_s) for run in left)
+        for number, future in enumerate(as_completed(list(made)), 1):
+            record = future.result()
             append_line(path, record)
             said = record["note"] or f"{record['cost']:.1f}, alone {record['alone']:.1f}, {record['wall_s']:.0f} s"
             name = f"{record['set']} {record['workload']} {record['nodes']} k{record['k']} {record['policy']}"
             print(f"{number} of {len(left)}, {time.monotonic() - begun:.0f} s: {name}: {said}", flush=True)
+
+
+def _bound_all(options: argparse.Namespace, path: Path) -> None:
+    done = {record["hash"] for record in read_lines(path)}
+    for run in _wanted(options):
+        instance = run.make()
+        if instance.content_hash in done:
+            continue
+        done.add(instance.content_hash)
+        record = {"hash": instance.content_hash, "name": instance.name, "bound": offline_bound(instance)}
+        append_line(path, record)
+        print(f"{instance.name}: {record['bound']:.1f}, alone {alone_cost(instance):.1f}", flush=True)
 
 
 def _is_wanted(run: Run, options: argparse.Namespace) -> bool:

@@ -31,6 +31,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from models.domain import Instance
+from models.domain.modes import modes_of
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data"
 
@@ -246,19 +247,23 @@ def alone_cost(instance: Instance) -> float:
     total = 0.0
     for job in instance.jobs:
         points = [(0.0, 0.0)]
-        for entry in job.modes:
-            pool = instance.pools[instance.pool_index[entry.pool or ""]]
-            price = instance.sites[instance.site_index[pool.site]].energy_price
-            if pool.price != 0.0 or not isinstance(price, float | int) or pool.boot_time:
-                raise ValueError(f"pool {pool.id} has costs that are not of energy at one price")
-            gpus = entry.share if entry.share is not None else float(entry.gpus or 0)
-            points.append((3600.0 / float(entry.duration), gpus * pool.gpu_power * price))
+        for mode in modes_of(instance, job):
+            points.append((3600.0 / mode.duration_s, mode.busy_gpus * rate_of(instance, mode.pool)))
         hull = _lower_hull(points)
         times = [1.0 / rate for rate, _ in hull if rate > 0]
         if job.due is not None and job.due > job.release:
             times.append((job.due - job.release) / 3600.0)
         total += min(_cost(hull, hours, job.release / 3600.0, job.due, job.weight) for hours in times)
     return total
+
+
+def rate_of(instance: Instance, p: int) -> float:
+    """Money an hour of a busy GPU of a pool; ValueError where that is not all that it costs."""
+    pool = instance.pools[p]
+    price = instance.sites[instance.site_index[pool.site]].energy_price
+    if pool.price != 0.0 or not isinstance(price, float | int) or pool.boot_time:
+        raise ValueError(f"pool {pool.id} has costs that are not of energy at one price")
+    return float(price) * pool.gpu_power
 
 
 def _cost(hull: list[tuple[float, float]], hours: float, release_h: float, due_s: float | None, weight: float) -> float:
