@@ -196,6 +196,17 @@ def stretches_follow_each_other(read: Replay) -> Iterator[Violation]:
                 yield violation("restart-time", ran.where, "works before it can have started again")
 
 
+def ends_are_what_they_are_said_to_be(read: Replay) -> Iterator[Violation]:
+    """A stretch ends by a completion where its job completes, and only there; new plans and losses have a cause."""
+    for ran in read.ran:
+        completion = read.trace.completions.get(ran.job.id, math.inf)
+        is_last = ran is read.of_job[ran.job.id][-1] and abs(completion - ran.claim.end_s) <= EDGE_S
+        if (ran.claim.ended == "completion") != is_last:
+            yield violation("ended", ran.where, f"ended by {ran.claim.ended}, it says")
+        if (ran.claim.ended in ("replan", "loss")) != (ran.claim.cause is not None):
+            yield violation("ended", ran.where, f"ended by {ran.claim.ended}, and its cause is {ran.claim.cause}")
+
+
 def _is_where_it_was(ran: Ran, job: Job) -> bool:
     running = job.running
     assert running is not None
@@ -363,6 +374,7 @@ RULES: tuple[Callable[[Replay], Iterator[Violation]], ...] = (
     each_job_completes_or_is_rejected,
     work_takes_its_time,
     stretches_follow_each_other,
+    ends_are_what_they_are_said_to_be,
     places_are_right,
     nothing_is_taken_twice,
     nodes_are_on_and_up,

@@ -43,6 +43,16 @@ def simulate(
             help="Time that a job which is stopped and started again takes before its work goes on.",
         ),
     ] = 0.0,
+    move_price: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            max=1e12,
+            metavar="MONEY",
+            help="What fast and exact count each stop and restart of a job as, besides what it costs: moves that save "
+            "less are not planned.",
+        ),
+    ] = 0.0,
     duration_error: Annotated[
         float,
         typer.Option(
@@ -108,7 +118,9 @@ def simulate(
         from planner.simulation.run import simulate as run
 
         problem = read_instance(instance)
-        made = POLICIES[policy](PolicyOptions(seed=seed, time_limit_s=time_limit, work=work_limit, elastic=elastic))
+        made = POLICIES[policy](
+            PolicyOptions(seed=seed, time_limit_s=time_limit, work=work_limit, elastic=elastic, move_price=move_price)
+        )
         options = Options(
             seed=seed,
             may_burst=burst,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -28,6 +29,7 @@ def page(outcome: Outcome, canvas: Canvas) -> Iterator[RenderableType]:
             f"{hours(waits['mean'])} in the mean, {hours(waits['p95'])} for 95 %, {hours(waits['max'])} at most",
         ),
         ("moves", f"{facts['moves']} restarts, {facts['failures']} failures, {facts['interruptions']} interruptions"),
+        ("stops", _stops(facts["stops"])),
         ("decisions", f"{facts['replans']}; {_ms(calls['median'])} in the median, {_ms(calls['p99'])} for 99 %"),
     ]
     for head, text in lines:
@@ -43,6 +45,17 @@ def page(outcome: Outcome, canvas: Canvas) -> Iterator[RenderableType]:
     yield Text("")
     busy = [[canvas.name(pool), share(value, "never on")] for pool, value in outcome.utilisation.items()]
     yield fitted("Busy GPUs of nodes that were on", (Column("pool"), Column(">busy")), busy, canvas)
+
+
+def _stops(stops: dict[str, Any]) -> str:
+    """12 as planned, 3 replanned (2 at arrival, 1 at completion), 1 lost (1 at failure)."""
+    parts = [f"{stops['plan']} as planned"] if stops["plan"] else []
+    for kind, word in (("replan", "replanned"), ("loss", "lost")):
+        if stops[kind]:
+            causes = ", ".join(f"{number} at {cause}" for cause, number in stops[kind].items())
+            parts.append(f"{sum(stops[kind].values())} {word} ({causes})")
+    parts += [f"{stops['rejection']} rejected"] if stops["rejection"] else []
+    return ", ".join(parts) or "none"
 
 
 def _ms(seconds: float) -> str:

@@ -28,6 +28,8 @@ class PolicyOptions:
     """Length of the slots that they plan in; None: the instance's, or a multiple where that makes very many."""
     elastic: bool = True
     """Whether they plan changes of mode for every job that may be stopped, not for jobs that say so only."""
+    move_price: float = 0.0
+    """Money that each stop and restart of a job counts as, besides what it costs, where they plan."""
     iterations: int = 40
     """Steps that `random_greedy` makes at each call; the local searches try moves in proportion."""
     wait_s: float = 1800.0
@@ -71,6 +73,7 @@ def _planned(engine: str) -> Factory:
             gap=options.gap,
             slot_s=options.slot_s,
             elastic=options.elastic,
+            move_price=options.move_price,
         )
         return cast("Policy", policy)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from models.grid import Meter, is_cloud
 from models.utilities import lost_value
 from planner.simulation.chance import Options
 from planner.simulation.state import Policy
-from planner.simulation.trace import Trace
+from planner.simulation.trace import Cause, Trace
 from planner.simulation.world import World
 
 
@@ -54,6 +54,7 @@ class Outcome:
             "wait_h": {"mean": float(waits.mean()), "p95": float(np.quantile(waits, 0.95)), "max": float(waits.max())},
             "utilisation": self.utilisation,
             "moves": self.moves,
+            "stops": stops_of(trace),
             "failures": sum(happening.kind == "failure" for happening in trace.happenings),
             "interruptions": sum(happening.kind == "interruption" for happening in trace.happenings),
             "replans": len(self.replan_s),
@@ -63,6 +64,17 @@ class Outcome:
                 "max": float(calls.max()),
             },
         }
+
+
+def stops_of(trace: Trace) -> dict[str, Any]:
+    """Stretches that ended before their job was complete, by what ended them: changes that were planned before, a new
+    plan and the loss of a node by the event, rejections."""
+    ended = Counter((stretch.ended, stretch.cause) for stretch in trace.stretches)
+    by_cause = {
+        kind: {cause: ended[kind, cause] for cause in get_args(Cause) if ended[kind, cause]}
+        for kind in ("replan", "loss")
+    }
+    return {"plan": ended["plan", None], **by_cause, "rejection": ended["rejection", None]}
 
 
 def simulate(

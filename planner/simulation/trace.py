@@ -13,6 +13,13 @@ from models.domain.fields import Entity
 TRACE_FORMAT: Literal["burstplan-trace/1"] = "burstplan-trace/1"
 
 
+Ended = Literal["completion", "plan", "replan", "loss", "rejection"]
+Cause = Literal[
+    "completion", "failure", "closing", "interruption", "repair", "opening", "arrival", "start", "wake", "period"
+]
+"""Events at which a policy is asked; `start`: one that was planned found no room; `wake`: it wanted to be asked."""
+
+
 class Stretch(Entity):
     """A time in which a job held GPUs."""
 
@@ -26,6 +33,10 @@ class Stretch(Entity):
     end_s: float
     work: float = Field(description="part of the job's work that was done in it")
     restart: bool = Field(description="whether the job had run before, on other GPUs or in another mode or time")
+    ended: Ended = Field(
+        description="by what: the job's completion, a change that was planned before, a new plan, the loss of a node"
+    )
+    cause: Cause | None = Field(description="of a new plan or a loss: the event; none: it is none of them")
 
 
 class Power(Entity):

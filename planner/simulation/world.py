@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from models.domain import Instance
 from models.domain.modes import Mode, modes_of
@@ -20,7 +20,7 @@ from planner.simulation.chance import Chance, Options
 from planner.simulation.events import EDGE_S, Events, Kind
 from planner.simulation.nodes import Node, Nodes
 from planner.simulation.state import Allocation, Assignment, Decision, JobState, Policy, State
-from planner.simulation.trace import Happening, Outage, Stretch
+from planner.simulation.trace import Cause, Ended, Happening, Outage, Stretch
 
 LEAST_REMAINING = 0.01
 """What is taken to be left of a job that has outlived its estimate."""
@@ -79,6 +79,7 @@ class World:
         self._before = [[instance.job_index[name] for name in job.after] for job in instance.jobs]
         self.events = Events()
         self._decision = self._idle = 0
+        self._cause: Cause = "wake"
         self._paid_s: dict[Node, float] = {}
         """When it is looked at next whether an idle node is to go off."""
         self._failed_s: dict[Node, float] = {}
@@ -129,7 +130,10 @@ class World:
             self.now_s = max(self.now_s, self.events.next_s)
             is_asked = False
             for kind, what in self.events.due(self.now_s):
-                is_asked |= handlers[kind](what)
+                asks = handlers[kind](what)
+                # The first of a moment is given as the cause of what is decided then.
+                self._cause = cast("Cause", kind.name.lower()) if asks and not is_asked else self._cause
+                is_asked |= asks
             if is_asked and len(self.complete) < len(self.jobs):
                 self._ask()
             self._rest()
@@ -161,7 +165,7 @@ class World:
             raise NoPlan(f"policy {self.policy.name} leaves job(s) {names} waiting for ever")
         for j in left:
             if self.jobs[j].there is not None:
-                self._end(self.jobs[j])
+                self._end(self.jobs[j], "rejection")
         self.rejected += left
 
     def _pool(self, node: Node) -> str:
@@ -194,7 +198,7 @@ class World:
         job = self.jobs[what[0]]
         if job.version != what[1] or job.there is None:
             return False
-        self._end(job, is_complete=True)
+        self._end(job, "completion")
         job.complete_s = self.now_s
         self.complete.add(job.index)
         self.known.remove(job.index)
@@ -205,7 +209,7 @@ class World:
         decision, j, version = what
         job = self.jobs[j]
         if decision == self._decision and job.version == version and job.there is not None:
-            self._end(job)
+            self._end(job, "plan")
         return False
 
     def _on_start(self, what: tuple[int, Assignment]) -> bool:
@@ -223,7 +227,7 @@ class World:
         self.events.push(self.now_s + 3600.0 * self.options.repair_h, Kind.REPAIR, node)
         self._failed_s[node] = self.now_s
         self._note("failure", node=node)
-        self._lose(node)
+        self._lose(node, "failure")
         self._close(node)
         return True
 
@@ -240,12 +244,12 @@ class World:
         if node not in self.nodes.on_since_s:
             return False
         self._note("interruption", node=node)
-        self._lose(node)
+        self._lose(node, "interruption")
         return True
 
     def _on_closing(self, nodes: list[Node]) -> bool:
         for node in nodes:
-            self._lose(node)
+            self._lose(node, "closing")
             self._close(node)
         return True
 
@@ -269,12 +273,12 @@ class World:
         if not self._closed[node]:
             self.nodes.down.discard(node)
 
-    def _lose(self, node: Node) -> None:
+    def _lose(self, node: Node, cause: Cause) -> None:
         """A node goes off, and what runs on it stops; what is done is kept."""
         for j in list(self.known):
             there = self.jobs[j].there
             if there is not None and node in self.nodes.nodes_of(there):
-                self._end(self.jobs[j])
+                self._end(self.jobs[j], "loss", cause)
         if node in self.nodes.on_since_s:
             self.nodes.switch_off(node, self.now_s)
 
@@ -319,7 +323,10 @@ class World:
             if planned is None or planned.allocation != job.there:
                 if not job.movable and j not in decision.reject:
                     raise self._wrong(f"stops job {self.instance.jobs[j].id}, which may not be moved")
-                self._end(job)
+                if j in decision.reject:
+                    self._end(job, "rejection")
+                else:
+                    self._end(job, "replan", self._cause)
             else:
                 self._plan_end(planned)
         self.nodes.hold(decision.hold, self.now_s)
@@ -385,10 +392,10 @@ class World:
         left = (1.0 - job.done) * self._seconds(job, there.mode)
         self.events.push(job.work_s + left, Kind.COMPLETION, (job.index, job.version))
 
-    def _end(self, job: Job, *, is_complete: bool = False) -> None:
+    def _end(self, job: Job, ended: Ended, cause: Cause | None = None) -> None:
         there = job.there
         assert there is not None
-        work = 1.0 - job.done if is_complete else min(self._work(job), 1.0 - job.done)
+        work = 1.0 - job.done if ended == "completion" else min(self._work(job), 1.0 - job.done)
         job.done += work
         self.stretches.append(
             Stretch(
@@ -402,6 +409,8 @@ class World:
                 end_s=self.now_s,
                 work=work,
                 restart=job.is_restart,
+                ended=ended,
+                cause=cause,
             )
         )
         self.modes.append(there.mode)

@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.simulation.chance import Options
 from planner.simulation.registry import DESCRIPTIONS, POLICIES, PolicyOptions
+from planner.simulation.run import simulate
 from planner.simulation.state import Decision, State
-from tests.simulation.states import faults, instance_of, modes, random_state, state_of
+from tests.simulation.states import HOUR, faults, instance_of, modes, random_state, state_of
 
 SEEDS = st.integers(0, 10**9)
 OPTIONS = PolicyOptions(seed=1, work=20, iterations=6)
@@ -99,3 +101,26 @@ def test_the_list_of_policies_is_imported_without_engines() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("restart_cost", [0.0, 0.2])
+def test_a_price_on_moves_makes_fewer_of_them_and_is_not_paid(restart_cost: float) -> None:
+    """Jobs that could be large for a while, and change at every arrival, stay as they are where moving has a price."""
+    free = [{"id": "home", "kind": "on_prem", "energy_price": 1.0}, {"id": "cloud", "kind": "cloud"}]
+    jobs = [
+        {
+            "modes": [{"gpu": "A", "gpus": 1, "duration": 4 * HOUR}, {"gpu": "A", "gpus": 4, "duration": 1.5 * HOUR}],
+            "release": 2.0 * k * HOUR,
+            "due": (2.0 * k + 2.25) * HOUR,
+            "weight": 20.0,
+            "restart_cost": restart_cost,
+        }
+        for k in range(6)
+    ]
+    instance = instance_of([{"price": 0.0, "gpu_power": 1.0, "nodes": 2}], jobs, sites=free)
+    options = [PolicyOptions(work=30, move_price=price) for price in (0.0, 50.0)]
+    found = [simulate(instance, POLICIES["fast"](option), Options()) for option in options]
+    assert found[0].moves > found[1].moves == 0
+    assert found[0].trace.cost < found[1].trace.cost
+    for outcome in found:
+        assert outcome.trace.costs["restart"] == pytest.approx(restart_cost * outcome.moves)

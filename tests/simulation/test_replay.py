@@ -117,6 +117,8 @@ MUTATIONS: dict[str, Any] = {
     "no places": each("stretches", {"nodes"}, places=lambda _: ()),
     "a node twice": each("stretches", {"nodes"}, places=lambda s: s.places * 2),
     "restart told": each("stretches", {"restart"}, restart=lambda s: not s.restart),
+    "ended otherwise": each("stretches", {"ended"}, ended=lambda s: "completion" if s.ended == "plan" else "plan"),
+    "a cause for nothing": each("stretches", {"ended"}, cause=lambda s: "arrival" if s.cause is None else None),
     "a stretch less": without("stretches", {"work-undone", "completion"}),
     "a stretch twice": other({"overlap", "taken-twice"}, stretches=lambda t: (*t.stretches, t.stretches[-1])),
     "a node-on less": without("powers", {"node-off"}),

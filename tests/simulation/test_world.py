@@ -100,6 +100,8 @@ def test_a_restart_takes_its_time_and_keeps_what_is_done() -> None:
     assert (two.work_s, two.end_s, two.restart) == (HOUR + 600.0, pytest.approx(1.5 * HOUR + 600.0), True)
     assert outcome.trace.costs["restart"] == pytest.approx(0.7)
     assert outcome.moves == 1
+    assert (one.ended, one.cause, two.ended, two.cause) == ("replan", "arrival", "completion", None)
+    assert outcome.summary()["stops"] == {"plan": 0, "replan": {"arrival": 1}, "loss": {}, "rejection": 0}
 
 
 def test_a_planned_change_happens_without_a_call() -> None:
@@ -113,6 +115,7 @@ def test_a_planned_change_happens_without_a_call() -> None:
     outcome = simulate(instance_of([{"modes": [mode(2, 1), mode(1, 2)]}]), script)
     assert len(script.seen) == 1
     assert [stretch.end_s for stretch in outcome.trace.stretches] == [1800.0, pytest.approx(1800.0 + 0.75 * HOUR)]
+    assert outcome.summary()["stops"] == {"plan": 1, "replan": {}, "loss": {}, "rejection": 0}
 
 
 def test_estimates_are_what_a_policy_sees() -> None:
@@ -156,6 +159,7 @@ def test_a_spot_node_is_taken_back() -> None:
     assert number > 0
     assert len(outcome.trace.powers) == number + 1
     assert outcome.moves == number
+    assert outcome.summary()["stops"]["loss"] == {"interruption": number}
 
 
 def test_windows_and_predecessors_are_kept_to() -> None:

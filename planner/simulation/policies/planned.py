@@ -6,9 +6,10 @@ decides; `fallbacks` counts that. Deadlines that clash are given up before: a la
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
-from models.domain import Plan
+from models.domain import Instance, Plan
 from models.domain.modes import modes_of
 from models.errors import Infeasible, NoPlan
 from planner.simulation.policies.alone import Courses
@@ -38,6 +39,7 @@ class Planned:
         gap: float = 1e-3,
         slot_s: float | None = None,
         elastic: bool = True,
+        move_price: float = 0.0,
         name: str | None = None,
     ) -> None:
         self.name: str = name or engine
@@ -46,16 +48,19 @@ class Planned:
         self.work = WORK if engine == "fast" and work is None and time_limit_s is None else work
         is_unlimited = time_limit_s is None and work is None
         self.time_limit_s = EXACT_S if engine == "exact" and is_unlimited else time_limit_s
-        self.slot_s, self.elastic = slot_s, elastic
+        self.slot_s, self.elastic, self.move_price = slot_s, elastic, move_price
         self.fallbacks = 0
         """Calls in which the greedy had to decide."""
         self._greedy = Pressure()
         self._table = ModeTable()
+        self._priced: tuple[Instance, Instance] | None = None
+        """The last instance, and as it is with the price of moving."""
 
     def decide(self, state: State) -> Decision:
         """Plan, and do what the plan says until the next call."""
         from planner.simulation.policies.retime import opened, retimed
 
+        state = self._with_move_price(state)
         courses = Courses(state, self._table) if self.elastic else None
         alone = courses.together() if courses is not None else None
         if alone is not None:
@@ -73,6 +78,18 @@ class Planned:
                     break
         self.fallbacks += 1
         return self._greedy.decide(state)
+
+    def _with_move_price(self, state: State) -> State:
+        """The state with the price of a move in the restart costs."""
+        if not self.move_price:
+            return state
+        if self._priced is None or self._priced[0] is not state.instance:
+            jobs = tuple(
+                job.model_copy(update={"restart_cost": job.restart_cost + self.move_price})
+                for job in state.instance.jobs
+            )
+            self._priced = state.instance, state.instance.altered(jobs=jobs)
+        return replace(state, instance=self._priced[1])
 
     def _plan(self, left: Remaining) -> Plan:
         from planner.engines.base import Limits
