@@ -101,7 +101,7 @@ def agree(seed: int, objective: Objective, engine: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("engine", ["auto", "fast"])
+@pytest.mark.parametrize("engine", [pytest.param("auto", marks=pytest.mark.slow), "fast"])
 @pytest.mark.parametrize("objective", ["cost", "welfare"])
 def test_plans_and_bounds_against_all_plans(objective: Objective, engine: str) -> None:
     assert sum(agree(seed, objective, engine) for seed in range(6)) >= 1

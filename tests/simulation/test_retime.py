@@ -241,9 +241,6 @@ def _clash(state: State, assignments: Any) -> tuple[int, int] | None:
     return None
 
 
-# --- before times are made exact --------------------------------------------------------------------------------
-
-
 def test_slots_are_no_more_than_needed() -> None:
     jobs = [{"modes": [{"gpu": "A", "gpus": 1, "duration": HOUR}], "due": days * 24 * HOUR} for days in (1, 30)]
     near, far = made(jobs[:1]), made(jobs)
@@ -265,7 +262,14 @@ def test_free_changes_leave_the_modes_on_the_hull() -> None:
     assert sorted(m.gpus or 0 for m in remaining_of(runs, 600.0, elastic=True).instance.jobs[0].modes) == [1, 2, 4]
 
 
-def test_a_restart_that_takes_time_costs_what_the_cheapest_mode_costs_meanwhile() -> None:
-    instance = made([JOB])
-    left = remaining_of(state_of(instance, restart_s=1800.0), 600.0, elastic=True).instance
-    assert left.jobs[0].restart_cost == pytest.approx(0.5)
+@pytest.mark.parametrize("elastic", [False, True])
+def test_the_time_of_a_restart_is_worth_gpus_and_tardiness(elastic: bool) -> None:
+    instance = made([JOB | {"restart_cost": 2.0}, JOB | {"due": None, "weight": 0.0}])
+    left = remaining_of(state_of(instance, restart_s=1800.0), 600.0, elastic=elastic).instance
+    # Half an hour of the cheapest mode, at 1, and of being late, at 1000.
+    assert left.jobs[0].restart_cost == pytest.approx(2.0 + 0.5 + 500.0)
+    assert left.jobs[1].restart_cost == pytest.approx(0.5)
+    fixed = remaining_of(state_of(instance, fixed=(0,), restart_s=1800.0), 600.0, elastic=elastic).instance
+    assert fixed.jobs[0].restart_cost == 2.0
+    free = remaining_of(state_of(instance), 600.0, elastic=elastic).instance
+    assert [job.restart_cost for job in free.jobs] == [2.0, 0.0]

@@ -125,7 +125,11 @@ def remaining_of(state: State, slot_s: float, *, elastic: bool = False, deadline
         if not deadlines or _is_lost(left, slot_s):
             left = left.model_copy(update={"deadline": None})
         if elastic and job.movable and record.elastic is None:
-            left = _made_elastic(state, instance, left, modes[record.id])
+            left = _made_elastic(state, left)
+        if state.restart_s > 0 and job.movable:
+            left = left.model_copy(
+                update={"restart_cost": left.restart_cost + _restart_money(state, instance, left, modes[record.id])}
+            )
         left = left.model_copy(update={"due": _on_grid(left.due, slot_s)})
         jobs[job.job] = left
     known = tuple(jobs[job.job] for job in state.jobs if job.job in jobs)
@@ -225,16 +229,19 @@ def _on_grid(due: float | None, slot_s: float) -> float | None:
     return due if due is None or due <= 0 else max(1, round(due / slot_s)) * slot_s
 
 
-def _made_elastic(state: State, instance: Instance, job: Job, modes: tuple[Mode, ...]) -> Job:
-    """A job that may change its mode as it runs. What restarts take is not in the slots of a plan; here it is money,
-    that of its cheapest mode meanwhile, so that no change is planned that is worth less."""
+def _made_elastic(state: State, job: Job) -> Job:
+    """A job that may change its mode as it runs."""
     update: dict[str, object] = {"elastic": Elastic()}
-    if state.restart_s > 0:
-        restart = min(_money_an_hour(instance, mode) for mode in modes) * state.restart_s / 3600.0
-        update["restart_cost"] = job.restart_cost + restart
-    elif job.restart_cost == 0:
+    if state.restart_s == 0 and job.restart_cost == 0:
         update["modes"] = _on_hull(job)
     return job.model_copy(update=update)
+
+
+def _restart_money(state: State, instance: Instance, job: Job, modes: tuple[Mode, ...]) -> float:
+    """What the time of a restart is worth, which the slots of a plan show badly or not at all: its cheapest mode
+    meanwhile and, since plans leave no slack where there is any cheaper way to use it, so much tardiness."""
+    late = job.weight if job.due is not None else 0.0
+    return (min(_money_an_hour(instance, mode) for mode in modes) + late) * state.restart_s / 3600.0
 
 
 def _money_an_hour(instance: Instance, mode: Mode) -> float:
