@@ -26,7 +26,7 @@ from planner.solve import must_pass
 
 ROUNDS = 3
 """Times that all changed jobs are gone through."""
-MOST_TRIES = 2000
+MOST_TRIES = 500
 """Groups of jobs that are tried in all; each costs a recount of the plan."""
 _NOTHING = 1e-9
 """Part of the cost that counts as nothing."""

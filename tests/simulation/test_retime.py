@@ -273,3 +273,8 @@ def test_the_time_of_a_restart_is_worth_gpus_and_tardiness(elastic: bool) -> Non
     assert fixed.jobs[0].restart_cost == 2.0
     free = remaining_of(state_of(instance), 600.0, elastic=elastic).instance
     assert [job.restart_cost for job in free.jobs] == [2.0, 0.0]
+    # Of a job that may only stay where it is, in a rented place, what else it might do is nothing.
+    rented = made([JOB | {"modes": JOB["modes"][:1]}], {"site": "cloud"})
+    there = {0: on(mode_of(rented, 0, 1), 0, 0)}
+    stays = remaining_of(state_of(rented, there, restart_s=1800.0, may_burst=False), 600.0, elastic=elastic).instance
+    assert stays.jobs[0].restart_cost == pytest.approx(500.0)

@@ -241,7 +241,8 @@ def _restart_money(state: State, instance: Instance, job: Job, modes: tuple[Mode
     """What the time of a restart is worth, which the slots of a plan show badly or not at all: its cheapest mode
     meanwhile and, since plans leave no slack where there is any cheaper way to use it, so much tardiness."""
     late = job.weight if job.due is not None else 0.0
-    return (min(_money_an_hour(instance, mode) for mode in modes) + late) * state.restart_s / 3600.0
+    cheapest = min((_money_an_hour(instance, mode) for mode in modes), default=0.0)
+    return (cheapest + late) * state.restart_s / 3600.0
 
 
 def _money_an_hour(instance: Instance, mode: Mode) -> float:
