@@ -40,6 +40,8 @@ class Mode:
     """Memory needed on each of its GPUs; 0 where not stated."""
     cpu_cores: int
     ram_gb: float
+    dataset: str | None = None
+    """What it reads; None: nothing."""
 
     @property
     def is_gang(self) -> bool:
@@ -196,4 +198,5 @@ def _mode(entry: ModeEntry, job: Job, index: int, pool: Pool, speed: float, slot
         memory_gb=memory,
         cpu_cores=cores,
         ram_gb=ram,
+        dataset=job.dataset if entry.read_rate > 0 else None,
     )

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from models.domain.entities import Job, Site
+from models.domain.entities import Site
 from models.domain.instance import Instance
 from models.domain.modes import Mode
 from models.storage.problem import CacheProblem
 from models.storage.tariff import tariff_of
 from models.storage.transfers import Crossed, Transfers
 
-Readers = list[list[tuple[Job, Mode]]]
-"""The readers of each dataset."""
+Readers = Sequence[Sequence[tuple[str, Mode]]]
+"""The readers of each dataset, by the names of their jobs."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,30 +39,30 @@ def demands(instance: Instance, modes: Sequence[Mode | None]) -> list[Demand]:
     A dataset that is at home elsewhere pays the price of the link for each GB that comes into the cache, once, and for
     each that its readers read past the cache from beginning to end, as in a plan.
     """
-    read: dict[str, dict[str, list[tuple[Job, Mode]]]] = defaultdict(lambda: defaultdict(list))
+    read: dict[str, dict[str, list[tuple[str, Mode]]]] = defaultdict(lambda: defaultdict(list))
     for job, mode in zip(instance.jobs, modes, strict=True):
-        if mode is not None and job.dataset is not None and mode.read_rate_mb_s > 0:
-            read[instance.pools[mode.pool].site][job.dataset].append((job, mode))
-    found = []
-    for site in instance.sites:
-        if site.id not in read:
-            continue
-        names = [dataset.id for dataset in instance.datasets if dataset.id in read[site.id]]
-        readers = [read[site.id][name] for name in names]
-        hours = _hours(instance, site, readers)
-        storage = site.storage
-        problem = CacheProblem(
-            sizes=np.array([instance.datasets[instance.dataset_index[name]].size for name in names]),
-            readers=tuple(tuple(mode.read_rate_mb_s for _, mode in group) for group in readers),
-            tariff=tariff_of(storage),
-            cache_price=storage.cache_price,
-            cache_capacity=storage.cache_capacity,
-            cache_speed=np.inf if storage.cache_speed is None else storage.cache_speed,
-            transfers=_transfers(instance, site, names, readers, hours),
-        )
-        jobs = tuple(tuple(job.id for job, _ in group) for group in readers)
-        found.append(Demand(site.id, tuple(names), jobs, problem, hours))
-    return found
+        if mode is not None and mode.dataset is not None:
+            read[instance.pools[mode.pool].site][mode.dataset].append((job.id, mode))
+    return [demand_at(instance, site, read[site.id]) for site in instance.sites if site.id in read]
+
+
+def demand_at(instance: Instance, site: Site, read: Mapping[str, Sequence[tuple[str, Mode]]]) -> Demand:
+    """The demand of a site by the readers of each dataset there, at least one."""
+    names = [dataset.id for dataset in instance.datasets if dataset.id in read]
+    readers = [read[name] for name in names]
+    hours = _hours(instance, site, readers)
+    storage = site.storage
+    problem = CacheProblem(
+        sizes=np.array([instance.datasets[instance.dataset_index[name]].size for name in names]),
+        readers=tuple(tuple(mode.read_rate_mb_s for _, mode in group) for group in readers),
+        tariff=tariff_of(storage),
+        cache_price=storage.cache_price,
+        cache_capacity=storage.cache_capacity,
+        cache_speed=np.inf if storage.cache_speed is None else storage.cache_speed,
+        transfers=_transfers(instance, site, names, readers, hours),
+    )
+    jobs = tuple(tuple(job for job, _ in group) for group in readers)
+    return Demand(site.id, tuple(names), jobs, problem, hours)
 
 
 def _hours(instance: Instance, site: Site, readers: Readers) -> float:

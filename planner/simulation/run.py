@@ -11,11 +11,10 @@ from typing import Any, get_args
 import numpy as np
 
 from models.domain import COST_TERMS, Instance
-from models.domain.modes import modes_of
-from models.errors import Fault, InvalidInput
 from models.grid import Meter, is_cloud
 from models.utilities import lost_value
 from planner.simulation.chance import Options
+from planner.simulation.provision import storage_costs
 from planner.simulation.state import Policy
 from planner.simulation.trace import Cause, Trace
 from planner.simulation.world import World
@@ -85,13 +84,9 @@ def simulate(
 ) -> Outcome:
     """What a policy makes of an instance whose jobs it learns of at their release.
 
-    Raises InvalidInput for what is not simulated (reading that costs or is limited), NoPlan where jobs wait for ever,
-    Defect where a policy decides what cannot be.
+    Raises NoPlan where jobs wait for ever, Defect where a policy decides what cannot be.
     """
     options = options or Options()
-    faults = _not_simulated(instance)
-    if faults:
-        raise InvalidInput(faults)
     world = World(instance, policy, options, on_call)
     world.run()
     costs = _costs(world)
@@ -109,6 +104,7 @@ def simulate(
         stretches=tuple(world.stretches),
         powers=tuple(world.nodes.powers),
         outages=tuple(world.outages),
+        caches=tuple(world.store.caches),
         happenings=tuple(world.happenings),
         completions={instance.jobs[j].id: job.complete_s for j, job in jobs.items() if job.complete_s is not None},
         rejected=tuple(instance.jobs[j].id for j in world.rejected),
@@ -137,23 +133,6 @@ def _late_s(instance: Instance, j: int, complete_s: float) -> float:
     return late if late > 1e-6 else 0.0
 
 
-def _not_simulated(instance: Instance) -> list[Fault]:
-    """Reading that costs something or is limited: a policy does not say what is cached."""
-    faults: list[Fault] = []
-    if not any(mode.read_rate_mb_s for job in instance.jobs if job.dataset for mode in modes_of(instance, job)):
-        return faults
-    for s, site in enumerate(instance.sites):
-        storage = site.storage
-        if storage.tariff or storage.points or storage.tiers or storage.power or storage.bandwidth_cap is not None:
-            problem = "has bandwidth that costs or is limited, which is not simulated"
-            faults.append(Fault(problem, ("sites", s, "storage"), None, "leave storage out, or make it free"))
-    for k, link in enumerate(instance.network):
-        if link.price or link.bandwidth is not None:
-            problem = "has a price or a limit, which is not simulated"
-            faults.append(Fault(problem, ("network", k), None, "leave both out"))
-    return faults
-
-
 def _costs(world: World) -> dict[str, float]:
     instance = world.instance
     parts: dict[str, list[float]] = defaultdict(list)
@@ -174,7 +153,8 @@ def _costs(world: World) -> dict[str, float]:
         parts["tardiness"].append(record.weight * _late_s(instance, job.index, job.complete_s) / 3600.0)
         lost = lost_value(record, np.array([job.complete_s]), 1e-6)
         parts["lost_value"].append(0.0 if lost is None else float(lost[0]))
-    return {term: math.fsum(parts[term]) for term in COST_TERMS}
+    storage = storage_costs(instance, world.stretches, world.modes, world.store.caches)
+    return {term: math.fsum(parts[term]) for term in COST_TERMS} | storage
 
 
 def _utilisation(world: World) -> dict[str, float | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -83,6 +84,8 @@ class Decision:
     down stay off. All others are on while something needs them, or while they are paid."""
     reject: tuple[int, ...] = ()
     """Known jobs that are not run from now on, for good; what rejecting them costs is paid."""
+    cached: Mapping[tuple[str, str], float] | None = None
+    """Fraction by (site, dataset) that is to be cached while it is read; None: what the world's common rule says."""
 
 
 class Policy(Protocol):

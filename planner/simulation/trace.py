@@ -50,6 +50,16 @@ class Power(Entity):
     cost: float
 
 
+class Caching(Entity):
+    """A time in which a part of a dataset was in a site's cache."""
+
+    site: str
+    dataset: str
+    fraction: float
+    since_s: float
+    until_s: float
+
+
 class Happening(Entity):
     """Something that happened: an arrival, a completion, a failure, a repair, an interruption."""
 
@@ -85,6 +95,7 @@ class Trace(Entity):
     stretches: tuple[Stretch, ...]
     powers: tuple[Power, ...]
     outages: tuple[Outage, ...]
+    caches: tuple[Caching, ...] = ()
     happenings: tuple[Happening, ...]
     completions: dict[str, float]
     rejected: tuple[str, ...]

@@ -18,35 +18,16 @@ from models.errors import Defect, NoPlan
 from models.grid import closed_nodes, is_cloud
 from planner.simulation.chance import Chance, Options
 from planner.simulation.events import EDGE_S, Events, Kind
+from planner.simulation.jobs import Job
 from planner.simulation.nodes import Node, Nodes
 from planner.simulation.state import Allocation, Assignment, Decision, JobState, Policy, State
+from planner.simulation.store import Store
 from planner.simulation.trace import Cause, Ended, Happening, Outage, Stretch
 
 LEAST_REMAINING = 0.01
 """What is taken to be left of a job that has outlived its estimate."""
 MOST_IDLE = 10_000
 """Moments in a row in which nothing runs after which the world gives up."""
-
-
-@dataclass
-class Job:
-    """A job as it really is."""
-
-    index: int
-    factor: float
-    """Actual duration over the estimate."""
-    movable: bool
-    done: float = 0.0
-    """Part of its work that is done, the present stretch left out."""
-    there: Allocation | None = None
-    start_s: float = 0.0
-    work_s: float = 0.0
-    is_restart: bool = False
-    has_run: bool = False
-    first_s: float | None = None
-    complete_s: float | None = None
-    version: int = 0
-    """Stretches begun, so that events of an earlier one are passed over."""
 
 
 @dataclass
@@ -71,7 +52,7 @@ class World:
     def __post_init__(self) -> None:
         """Everything before the first event."""
         instance, options = self.instance, self.options
-        self.nodes, self.chance = Nodes(instance), Chance(instance, options)
+        self.nodes, self.chance, self.store = Nodes(instance), Chance(instance, options), Store(instance)
         self.jobs = [self._job(j) for j in range(len(instance.jobs))]
         self.known: list[int] = []
         self.complete: set[int] = set()
@@ -142,13 +123,16 @@ class World:
                 self._give_up()
                 break
         self.now_s = max(self.now_s, max((job.complete_s or 0.0 for job in self.jobs), default=0.0))
+        self.store.close(self.now_s)
         for node in sorted(self.nodes.on_since_s):
             self.nodes.switch_off(node, self.now_s)
         for node, since in sorted(self._failed_s.items()):
             self.outages.append(Outage(pool=self._pool(node), node=node[1], since_s=since, until_s=None))
 
     def _rest(self) -> None:
-        """Nodes that nothing needs go off, at once or when what is paid is over."""
+        """Caches are as those that run need them; nodes that nothing needs go off, at once or when what is paid is
+        over."""
+        self.store.settle(self.now_s, self._running())
         self.nodes.switch_off_idle(self.now_s)
         for node in sorted(self.nodes.idle - self.nodes.held):
             paid = self.nodes.paid_until_s(node, self.now_s)
@@ -192,6 +176,9 @@ class World:
             mode = next(m for m in self._modes[j] if (m.name, m.pool, m.speed) == (running.mode, pool, 1.0))
             self.jobs[j].has_run = True
             self._begin(self.jobs[j], Allocation(mode, running.places), is_restart=False)
+            shortage = self.store.shortage(self._running())
+            if shortage is not None:
+                raise NoPlan(f"jobs that run at the start cannot all read: {shortage}")
         return True
 
     def _on_completion(self, what: tuple[int, int]) -> bool:
@@ -298,7 +285,7 @@ class World:
         )
 
     def _seen(self, job: Job) -> JobState:
-        done = job.done + (0.0 if job.there is None else self._work(job))
+        done = job.done + (0.0 if job.there is None else job.work(self.now_s))
         remaining = max(LEAST_REMAINING, 1.0 - done * job.factor)
         return JobState(job.index, remaining, job.there, job.has_run, job.movable)
 
@@ -330,6 +317,7 @@ class World:
             else:
                 self._plan_end(planned)
         self.nodes.hold(decision.hold, self.now_s)
+        self.store.aim(decision.cached)
         for j in decision.reject:
             if j not in self.known or j in active or self.instance.jobs[j].reject_cost is None:
                 raise self._wrong(f"rejects a job that is to run, must run or is unknown: {j}")
@@ -345,6 +333,9 @@ class World:
                     raise self._wrong(f"starts job {self.instance.jobs[planned.job].id}, but {problem}")
                 self._begin(job, planned.allocation, is_restart=job.has_run)
                 self._plan_end(planned)
+        shortage = self.store.shortage(self._running())
+        if shortage is not None:
+            raise self._wrong(f"goes on with jobs that cannot all read: {shortage}")
         for later in decision.assignments:
             if later.start_s > self.now_s + EDGE_S:
                 self.events.push(later.start_s, Kind.START, (self._decision, later))
@@ -363,7 +354,12 @@ class World:
             return f"not all of {', '.join(record.after)} are complete"
         if is_cloud(self.instance, there.mode.pool) and not self.options.may_burst:
             return f"pool {pool.id} may not be used"
-        return self.nodes.misfit(there)
+        return self.nodes.misfit(there) or self.store.shortage([*self._running(), there.mode])
+
+    def _running(self) -> list[Mode]:
+        """Modes of the jobs that run."""
+        places = (self.jobs[j].there for j in self.known)
+        return [there.mode for there in places if there is not None]
 
     def _plan_end(self, assignment: Assignment) -> None:
         if assignment.end_s is not None:
@@ -372,48 +368,15 @@ class World:
 
     # --- stretches -----------------------------------------------------------------------------------------
 
-    def _seconds(self, job: Job, mode: Mode) -> float:
-        """What all of a job's work really takes in a mode."""
-        return mode.duration_s * job.factor
-
-    def _work(self, job: Job) -> float:
-        """Part of the work that the present stretch has done until now."""
-        assert job.there is not None
-        return max(0.0, self.now_s - job.work_s) / self._seconds(job, job.there.mode)
-
     def _begin(self, job: Job, there: Allocation, *, is_restart: bool) -> None:
-        ready = self.nodes.take(there, self.now_s)
-        job.there, job.start_s, job.is_restart = there, self.now_s, is_restart
-        job.work_s = ready + (self.options.restart_s if is_restart else 0.0)
-        job.first_s = self.now_s if job.first_s is None else job.first_s
-        job.has_run = True
-        job.version += 1
+        ready_s = self.nodes.take(there, self.now_s)
         self.restarts += is_restart
-        left = (1.0 - job.done) * self._seconds(job, there.mode)
-        self.events.push(job.work_s + left, Kind.COMPLETION, (job.index, job.version))
+        end_s = job.begin(there, self.now_s, ready_s, self.options.restart_s if is_restart else None)
+        self.events.push(end_s, Kind.COMPLETION, (job.index, job.version))
 
     def _end(self, job: Job, ended: Ended, cause: Cause | None = None) -> None:
         there = job.there
         assert there is not None
-        work = 1.0 - job.done if ended == "completion" else min(self._work(job), 1.0 - job.done)
-        job.done += work
-        self.stretches.append(
-            Stretch(
-                job=self.instance.jobs[job.index].id,
-                mode=there.mode.name,
-                speed=there.mode.speed,
-                pool=self.instance.pools[there.mode.pool].id,
-                places=there.places,
-                start_s=job.start_s,
-                work_s=min(job.work_s, self.now_s),
-                end_s=self.now_s,
-                work=work,
-                restart=job.is_restart,
-                ended=ended,
-                cause=cause,
-            )
-        )
+        self.stretches.append(job.end(self.instance, self.now_s, ended, cause))
         self.modes.append(there.mode)
         self.nodes.leave(there)
-        job.there = None
-        job.version += 1

@@ -62,7 +62,7 @@ def test_a_policy_that_is_none_is_named_with_those_that_are(run: Run, week: Path
 
 
 def test_what_cannot_run_is_told(run: Run, tmp_path: Path) -> None:
-    """A job that only fits rented nodes, without them: no plan; reading that is limited: invalid."""
+    """A job that only fits rented nodes, without them, and one that reads more than its site sells: no plan."""
     stuck = write_document(tmp_path / "stuck.json", document([{"modes": [mode(1, 1, "rent")]}], horizon="auto"))
     result = run("simulate", stuck, "--policy", "fifo", "--no-burst")
     assert result.exit_code == Exit.NO_PLAN
@@ -70,5 +70,5 @@ def test_what_cannot_run_is_told(run: Run, tmp_path: Path) -> None:
     jobs = [{"modes": [mode(1, 1, read_rate=10.0)], "dataset": "data"}]
     limited = document(jobs, horizon="auto", sites__0__storage={"bandwidth_cap": 5.0})
     result = run("simulate", write_document(tmp_path / "limited.json", limited), "--policy", "fifo")
-    assert result.exit_code == Exit.INVALID
-    assert "sites[0]" in result.stderr
+    assert result.exit_code == Exit.NO_PLAN
+    assert "j0" in result.stderr

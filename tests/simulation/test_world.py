@@ -11,7 +11,7 @@ import pytest
 from models.domain import Instance
 from models.domain.entities import Place
 from models.domain.modes import modes_of
-from models.errors import Defect, InvalidInput, NoPlan
+from models.errors import Defect, NoPlan
 from models.grid import Meter, price_by_slot
 from planner.simulation.chance import Options
 from planner.simulation.registry import POLICIES, PolicyOptions
@@ -220,14 +220,6 @@ def test_who_is_never_run_is_rejected_or_told() -> None:
         simulate(instance_of([{"modes": [mode(1)]}]), Script([]))
     with pytest.raises(NoPlan, match="waiting for ever"):
         simulate(instance_of([{"modes": [mode(1)]}]), Script([]), Options(period_s=600.0, mtbf_h=5.0))
-
-
-def test_storage_that_costs_is_not_simulated() -> None:
-    """And says so, with its place."""
-    jobs = [{"modes": [mode(1, read_rate=10.0)], "dataset": "data"}]
-    with pytest.raises(InvalidInput) as fault:
-        simulated(instance_of(jobs, sites__0__storage={"bandwidth_cap": 5.0}))
-    assert {fault.path[0] for fault in fault.value.faults} == {"sites", "network"}
 
 
 def test_the_same_seed_gives_the_same_trace() -> None:

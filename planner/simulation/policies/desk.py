@@ -15,7 +15,7 @@ class Desk:
 
     def __init__(self, state: State, table: ModeTable) -> None:
         self.state, self.now_s = state, state.now_s
-        self.room = Room(state)
+        self.room = Room(state, table.reading(state.instance))
         pools = range(len(state.instance.pools))
         self.menu = Menu(state, table, [self.room.num_up(p) for p in pools], [self.room.is_any_on(p) for p in pools])
         self.running = tuple(job for job in state.jobs if self.place_of(job) is not None)

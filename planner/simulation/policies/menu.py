@@ -11,6 +11,7 @@ from models import grid
 from models.domain import Instance
 from models.domain.modes import Mode, modes_of, nodes_taken
 from planner.simulation.policies.moment import at_moment
+from planner.simulation.reading import Reading
 from planner.simulation.state import JobState, State
 
 OVERDUE_S = 60.0
@@ -30,22 +31,29 @@ class Choice:
 
 
 class ModeTable:
-    """The modes of the jobs of an instance, made once and kept from call to call."""
+    """The modes of the jobs of an instance, and what its sites can serve, made once and kept from call to call."""
 
     def __init__(self) -> None:
-        self._instance: Instance | None = None
+        self._reading: Reading | None = None
         self._modes: dict[int, tuple[Mode, ...]] = {}
 
+    def reading(self, instance: Instance) -> Reading:
+        """What the sites can serve."""
+        if self._reading is None or instance is not self._reading.instance:
+            self._reading, self._modes = Reading(instance), {}
+        return self._reading
+
     def of(self, instance: Instance, j: int) -> tuple[Mode, ...]:
-        """The modes of a job, each at its highest speed: without storage in view throttling only takes longer. Spot
-        pools only where the job may start there."""
-        if instance is not self._instance:
-            self._instance, self._modes = instance, {}
+        """The modes of a job, each at the highest speed at which its data can be read if no other job reads: without
+        storage in view throttling only takes longer. Spot pools only where the job may start there."""
+        reading = self.reading(instance)
         if j not in self._modes:
             job = instance.jobs[j]
             best: dict[tuple[str, int], Mode] = {}
             for mode in modes_of(instance, job):
                 if instance.pools[mode.pool].market == "spot" and not job.spot:
+                    continue
+                if not reading.bears(mode, {}):
                     continue
                 known = best.get((mode.name, mode.pool))
                 if known is None or mode.speed > known.speed:

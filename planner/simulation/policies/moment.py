@@ -62,10 +62,11 @@ def _cut(instance: Instance, price: Price, now_s: float, slot_s: float) -> Price
 
 
 def _storage_for(storage: Storage, instance: Instance, now_s: float, slot_s: float) -> Storage:
-    """A storage service that is paid for the horizon is so for what is left of it: the new one has no end."""
+    """A storage service that is paid for the horizon is so for what is left of it: the new one has no end. Beyond the
+    horizon another one of the same length begins."""
     if storage.billed is not None or instance.horizon == "auto":
         return storage
-    return storage.model_copy(update={"billed": max(slot_s, instance.horizon - now_s)})
+    return storage.model_copy(update={"billed": max(slot_s, instance.horizon - now_s % instance.horizon)})
 
 
 def _windows_from(windows: tuple[Unavailable, ...], now_s: float) -> tuple[Unavailable, ...]:

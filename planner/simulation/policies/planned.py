@@ -10,12 +10,14 @@ from dataclasses import replace
 from typing import Literal
 
 from models.domain import Instance, Plan
-from models.domain.modes import modes_of
+from models.domain.modes import Mode, modes_of
 from models.errors import Infeasible, NoPlan
+from planner.simulation.events import EDGE_S
 from planner.simulation.policies.alone import Courses
 from planner.simulation.policies.menu import ModeTable
 from planner.simulation.policies.pressure import Pressure
 from planner.simulation.policies.remaining import Remaining, remaining_of
+from planner.simulation.reading import Reading
 from planner.simulation.state import Decision, State
 
 WORK = 200
@@ -61,18 +63,23 @@ class Planned:
         from planner.simulation.policies.retime import opened, retimed
 
         state = self._with_move_price(state)
-        courses = Courses(state, self._table) if self.elastic else None
+        reading = self._table.reading(state.instance)
+        # What a job would do alone is no guide where it shares what its readers pay for.
+        courses = Courses(state, self._table) if self.elastic and reading.is_free else None
         alone = courses.together() if courses is not None else None
         if alone is not None:
             return Decision(opened(alone))
         slot_s = self.slot_s or slot_of(state)
         for deadlines in (True, False):
-            left = remaining_of(state, slot_s, elastic=self.elastic, deadlines=deadlines)
+            left = remaining_of(state, slot_s, elastic=self.elastic, deadlines=deadlines, is_free=reading.is_free)
             if not left.instance.jobs:
                 return Decision(())
             try:
-                timed = retimed(state, left.assignments(self._plan(left)))
-                return Decision(opened(timed if courses is None else courses.settled(timed)))
+                plan = self._plan(left)
+                timed = retimed(state, left.assignments(plan), is_free=reading.is_free)
+                if reading.is_free:
+                    return Decision(opened(timed if courses is None else courses.settled(timed)))
+                return _served(Decision(opened(timed), cached=left.cached(plan)), state, reading)
             except (NoPlan, Infeasible):
                 if not any(job.deadline is not None for job in left.instance.jobs):
                     break
@@ -97,6 +104,25 @@ class Planned:
 
         limits = Limits(time_limit_s=self.time_limit_s, work=self.work, gap=self.gap, seed=self.seed)
         return solve(left.instance, "fast" if self.engine == "fast" else "auto", limits).plan
+
+
+def _served(decision: Decision, state: State, reading: Reading) -> Decision:
+    """The decision without starts that would have too much read now: a node that has to boot is taken by so much
+    earlier than in the plan, where someone else may still read. They are asked for again at the next event."""
+    assert decision.cached is not None
+    running = {job.job: job.running for job in state.jobs}
+    now = [a for a in decision.assignments if a.start_s <= state.now_s + EDGE_S]
+    now.sort(key=lambda a: running[a.job] != a.allocation)
+    modes: list[Mode] = []
+    waiting: set[int] = set()
+    for a in now:
+        more = [*modes, a.allocation.mode]
+        stays = running[a.job] == a.allocation
+        if stays or reading.shortage(reading.at_sites(more), decision.cached) is None:
+            modes = more
+        else:
+            waiting.add(a.job)
+    return replace(decision, assignments=tuple(a for a in decision.assignments if a.job not in waiting))
 
 
 def slot_of(state: State) -> float:

@@ -9,6 +9,7 @@
 - Nodes are numbered anew: first those that are on, then the others that are up. `nodes_on` counts the lowest indices
   only, so this says exactly which nodes need no boot. Nodes that are down have no number: they count as gone for good,
   unless an announced window says when they are back.
+- What has been bought of bandwidth and cache for the present billing period is not known to a plan: it pays anew.
 - A rental that is under way is billed from now on as a new one, as in every plan.
 - Cloud pools stay in the instance, so that pools keep their indices, but without `may_burst` no mode names one.
 """
@@ -63,6 +64,10 @@ class Remaining:
                 found.append(Assignment(j, self._allocation(j, segment), start_s, None if is_last else end_s))
         return tuple(found)
 
+    def cached(self, plan: Plan) -> dict[tuple[str, str], float]:
+        """What a plan caches, by site and dataset."""
+        return {(cached.site, cached.dataset): cached.fraction for cached in plan.cached}
+
     def _allocation(self, j: int, segment: Segment) -> Allocation:
         """Where a segment runs."""
         here = next(job.running for job in self.state.jobs if job.job == j)
@@ -101,9 +106,12 @@ class Remaining:
         return found
 
 
-def remaining_of(state: State, slot_s: float, *, elastic: bool = False, deadlines: bool = True) -> Remaining:
+def remaining_of(
+    state: State, slot_s: float, *, elastic: bool = False, deadlines: bool = True, is_free: bool = True
+) -> Remaining:
     """The work that is left, on a grid from now on; with `elastic` every job that may be stopped may change its mode as
-    it runs. Deadlines that can no longer be met in any mode are left out, and with `deadlines=False` all are."""
+    it runs. Deadlines that can no longer be met in any mode are left out, and with `deadlines=False` all are.
+    `is_free`: what is read neither costs anything nor meets a limit."""
     moved = at_moment(state.instance, state.now_s, slot_s)
     numbering = [_numbered(state, pool, p) for p, pool in enumerate(moved.pools)]
     pools = tuple(pool for pool, _ in numbering)
@@ -125,7 +133,7 @@ def remaining_of(state: State, slot_s: float, *, elastic: bool = False, deadline
         if not deadlines or _is_lost(left, slot_s):
             left = left.model_copy(update={"deadline": None})
         if elastic and job.movable and record.elastic is None:
-            left = _made_elastic(state, left)
+            left = _made_elastic(state, left, is_free=is_free)
         if state.restart_s > 0 and job.movable:
             left = left.model_copy(
                 update={"restart_cost": left.restart_cost + _restart_money(state, instance, left, modes[record.id])}
@@ -229,10 +237,10 @@ def _on_grid(due: float | None, slot_s: float) -> float | None:
     return due if due is None or due <= 0 else max(1, round(due / slot_s)) * slot_s
 
 
-def _made_elastic(state: State, job: Job) -> Job:
+def _made_elastic(state: State, job: Job, *, is_free: bool) -> Job:
     """A job that may change its mode as it runs."""
     update: dict[str, object] = {"elastic": Elastic()}
-    if state.restart_s == 0 and job.restart_cost == 0:
+    if state.restart_s == 0 and job.restart_cost == 0 and (is_free or job.dataset is None):
         update["modes"] = _on_hull(job)
     return job.model_copy(update=update)
 

@@ -5,7 +5,8 @@ chosen anew by a linear programme in continuous time, at the lowest cost:
 
     work of a job               sum over its stretches (end - start - idle) / duration  =  what is left of it
     one after the other         end <= start of what comes next: of the same job, and on each GPU (where two shares
-                                meet in the plan they may meet)
+                                meet in the plan they may meet), and of jobs that read at one site, if that costs
+                                anything or is limited, where they do not meet in the plan
     nodes                       on <= start, end <= off of each stretch on a node that stays on
     tardiness                   late >= end of the last stretch - due date
 
@@ -43,11 +44,11 @@ one. Less would be within the solver's tolerance."""
 Node = tuple[int, int]
 
 
-def retimed(state: State, assignments: Sequence[Assignment]) -> tuple[Assignment, ...]:
+def retimed(state: State, assignments: Sequence[Assignment], *, is_free: bool = True) -> tuple[Assignment, ...]:
     """The same assignments at the times that cost least, all ends stated, by the estimates; as they were where no such
-    times exist. Starts at this moment stay there."""
+    times exist. Starts at this moment stay there. `is_free`: what is read neither costs anything nor meets a limit."""
     for strict in (True, False):
-        programme = _Programme(state, assignments, strict=strict)
+        programme = _Programme(state, assignments, strict=strict, is_free=is_free)
         times = programme.solve()
         if times is not None:
             return _applied(state, assignments, times)
@@ -66,8 +67,8 @@ class _Programme:
     """The linear programme. Columns: start and end of each assignment, on and off of each group of stretches for which
     a node stays on, tardiness of each job. Times in seconds from now."""
 
-    def __init__(self, state: State, assignments: Sequence[Assignment], *, strict: bool) -> None:
-        self.state, self.assignments, self.strict = state, assignments, strict
+    def __init__(self, state: State, assignments: Sequence[Assignment], *, strict: bool, is_free: bool) -> None:
+        self.state, self.assignments, self.strict, self.is_free = state, assignments, strict, is_free
         self.jobs = {job.job: job for job in state.jobs}
         self.lower: list[float] = []
         self.upper: list[float] = []
@@ -188,10 +189,12 @@ class _Programme:
                     users[*node, gpu].append(k)
                 if is_counted:
                     users[node].append(k)
+            if a.allocation.mode.dataset is not None and not self.is_free:
+                users[(self.state.instance.site_index[pool.site],)].append(k)
         pairs: set[tuple[int, int]] = set()
         for key, found in users.items():
             order = sorted(found, key=lambda k: (self.planned[k], k))
-            pairs.update(self._orders(order, all_may_meet=len(key) == 2))
+            pairs.update(self._orders(order, all_may_meet=len(key) < 3))
         for before, after in sorted(pairs):
             if self.assignments[before].job != self.assignments[after].job:
                 self._at_least(2 * after, 2 * before + 1)

@@ -1,18 +1,21 @@
 """What is free on the nodes at a moment: GPUs with their slices and memory, cores and RAM; and the node that fits best.
 
 A gang takes whole nodes, a large run whole GPUs of one node, a share slices of one GPU. Nodes that are down, or that
-will become unavailable before a run ends, are not offered to it.
+will become unavailable before a run ends, are not offered to it; none is where its data could not be read beside what
+the others read.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from models.domain.entities import Place, Pool
 from models.domain.modes import Mode, slices_on_gpu
 from models.grid import closed_nodes
+from planner.simulation.reading import Readers, Reading
 from planner.simulation.state import Allocation, State
 
 # Sums that were added to and taken from differ from what they should be in their last digits.
@@ -53,8 +56,10 @@ class _Node:
 class Room:
     """Free GPUs now; `take` and `free` change it."""
 
-    def __init__(self, state: State, like: Room | None = None) -> None:
-        self.state = state
+    def __init__(self, state: State, reading: Reading | None = None, like: Room | None = None) -> None:
+        """`reading`: what sites can serve; without it nothing of that is looked at."""
+        self.state, self._reading = state, reading
+        self._readers: dict[int, Readers] = defaultdict(Counter)
         self._floors: list[_Floor] = (
             [_floor(state, p) for p in range(len(state.instance.pools))] if like is None else like._floors
         )
@@ -64,7 +69,7 @@ class Room:
 
     def anew(self) -> Room:
         """An empty room at the same moment."""
-        room = Room(self.state, self)
+        room = Room(self.state, self._reading, self)
         room.held = self.held
         return room
 
@@ -96,6 +101,8 @@ class Room:
     def _change(self, allocation: Allocation, sign: int) -> None:
         mode, used = allocation.mode, self._used[allocation.mode.pool]
         pool = self._floors[mode.pool].pool
+        if self._reading is not None:
+            self._reading.count(mode, sign, self._readers)
         for place in allocation.places:
             node = used.get(place.node)
             if node is None:
@@ -115,6 +122,8 @@ class Room:
         """Whether a run finds room on just these GPUs."""
         mode, used = allocation.mode, self._used[allocation.mode.pool]
         pool = self._floors[mode.pool].pool
+        if not self._is_served(mode):
+            return False
         for place in allocation.places:
             if not self._is_open(mode.pool, place.node, seconds):
                 return False
@@ -138,6 +147,8 @@ class Room:
     def node_sets(self, mode: Mode, seconds: float, *, alone: bool = False) -> Iterator[tuple[int, ...]]:
         """Nodes on which a run finds room, the best fitting first; of nodes that are empty one that is on comes first,
         and others that are like it follow. A gang is offered one set only."""
+        if not self._is_served(mode):
+            return
         if mode.is_gang or alone:
             empty = [node for _, node in zip(range(mode.num_nodes), self._empty(mode.pool, seconds), strict=False)]
             if len(empty) == mode.num_nodes:
@@ -156,12 +167,18 @@ class Room:
 
     def on_nodes(self, mode: Mode, nodes: tuple[int, ...], seconds: float) -> Allocation | None:
         """Places on just these nodes; None where there is no room."""
+        if not self._is_served(mode):
+            return None
         used = self._used[mode.pool]
         for index in nodes:
             node = used.get(index)
             if not self._is_open(mode.pool, index, seconds) or (node is not None and not self._fits(node, mode)):
                 return None
         return self._on(mode, nodes)
+
+    def _is_served(self, mode: Mode) -> bool:
+        """Whether its data can be read beside what the others read."""
+        return self._reading is None or self._reading.bears(mode, self._readers)
 
     def _on(self, mode: Mode, nodes: tuple[int, ...]) -> Allocation:
         pool = self._floors[mode.pool].pool

@@ -1,7 +1,6 @@
 """The replay of a simulated schedule: every stretch, node and cost judged anew, from the instance alone.
 
-It shares nothing with the simulator. Times are seconds after the start, and not slotted; those that differ by less than
-`EDGE_S` are one.
+It shares nothing with the simulator. Storage is judged in `storage`.
 """
 
 from __future__ import annotations
@@ -10,99 +9,21 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from models.check.integral import integral
 from models.check.money import utility_part
+from models.check.replay.storage import caches_are_possible, storage_terms, what_is_read_is_carried
+from models.check.replay.traced import EDGE_S, Ran, Traced, peak
 from models.check.report import Violation, label, violation
-from models.check.uses import Way, way_of
-from models.domain.entities import Job, Pool, Throughput
+from models.domain.entities import Job
 from models.domain.instance import Instance, content_hash
 from models.domain.plan import COST_TERMS
 
-EDGE_S = 1e-3
 WORK = 1e-6
 MONEY = 1e-6
 MOST = 1e12
 """Seconds, money and the like beyond which nothing is believed: thirty thousand years."""
-
-
-@dataclass(frozen=True)
-class Ran:
-    """A stretch of the trace with what it is of."""
-
-    where: str
-    claim: Any
-    job: Job
-    pool: Pool
-    way: Way
-    seconds: float
-    """What all of the job's work takes so, in truth."""
-    num_nodes: int
-    gpus: int
-    """GPUs that it names on each of its nodes."""
-    slices: int
-    """Slices that it takes of each of them."""
-    busy: float
-
-    @property
-    def held(self) -> set[tuple[int, tuple[int, ...]]]:
-        """Nodes and GPUs that it names."""
-        return {(place.node, tuple(sorted(place.gpus))) for place in self.claim.places}
-
-
-class Replay:
-    """A trace read against its instance."""
-
-    def __init__(self, instance: Instance, trace: Any):
-        self.instance, self.trace = instance, trace
-        self.jobs = {job.id: job for job in instance.jobs}
-        self.pools = {pool.id: pool for pool in instance.pools}
-        kinds = {site.id: site.kind for site in instance.sites}
-        self.cloud = {pool.id for pool in instance.pools if kinds[pool.site] == "cloud"}
-        self.unreadable: list[Violation] = []
-        self.ran: list[Ran] = []
-        speeds: dict[str, list[Throughput]] = defaultdict(list)
-        for row in instance.throughputs:
-            speeds[row.model].append(row)
-        for k, claim in enumerate(trace.stretches):
-            found = self._read(k, claim, speeds)
-            if isinstance(found, Ran):
-                self.ran.append(found)
-            else:
-                self.unreadable.append(found)
-        self.of_job: dict[str, list[Ran]] = defaultdict(list)
-        for ran in sorted(self.ran, key=lambda ran: ran.claim.start_s):
-            self.of_job[ran.job.id].append(ran)
-        self.powers: dict[tuple[str, int], list[Any]] = defaultdict(list)
-        for power in sorted(trace.powers, key=lambda power: power.start_s):
-            self.powers[power.pool, power.node].append(power)
-
-    def _read(self, k: int, claim: Any, speeds: dict[str, list[Throughput]]) -> Ran | Violation:
-        where = f"stretch {k} of job {label(claim.job)}"
-        job, pool = self.jobs.get(claim.job), self.pools.get(claim.pool)
-        if job is None or pool is None:
-            return violation("unknown", where, f"names job {label(claim.job)} in pool {label(claim.pool)}")
-        times = (claim.start_s, claim.work_s, claim.end_s)
-        if not all(math.isfinite(time) for time in times) or not times[0] <= times[1] <= times[2]:
-            return violation("times", where, f"starts, works and ends at {times}")
-        way = way_of(job, claim.mode, speeds.get(job.model or "", ()))
-        if way is None or not way.is_offered_in(pool):
-            return violation("unknown-mode", where, f"has no mode {label(claim.mode)} in pool {pool.id}")
-        levels = (*job.speed_levels, 1.0) if job.running is not None else job.speed_levels
-        if not any(abs(level - claim.speed) < 1e-9 for level in levels):
-            return violation("unknown-speed", where, f"runs at speed {claim.speed:g}")
-        factor = self.trace.factors.get(job.id, math.nan)
-        seconds = way.duration_s / claim.speed * factor
-        if not 0 < seconds < math.inf:
-            return violation("factor", where, f"takes {factor:g} times its estimate")
-        if way.gpus is None:
-            slices = math.ceil(way.share * pool.slices_per_gpu - 1e-9)
-            return Ran(where, claim, job, pool, way, seconds, 1, 1, slices, slices / pool.slices_per_gpu)
-        number = -(-way.gpus // pool.gpus_per_node)
-        gpus = way.gpus if number == 1 else pool.gpus_per_node
-        return Ran(where, claim, job, pool, way, seconds, number, gpus, pool.slices_per_gpu, float(way.gpus))
 
 
 def replay(instance: Instance, trace: Any) -> tuple[Violation, ...]:
@@ -110,7 +31,7 @@ def replay(instance: Instance, trace: Any) -> tuple[Violation, ...]:
     senseless = tuple(_senseless(trace))
     if senseless:  # nothing can be summed or integrated
         return senseless
-    read = Replay(instance, trace)
+    read = Traced(instance, trace)
     return tuple(found for rule in RULES for found in rule(read))
 
 
@@ -127,12 +48,14 @@ def _senseless(trace: Any) -> Iterator[Violation]:
     for k, power in enumerate(trace.powers):
         numbers = (power.start_s, power.end_s, power.billed_s, power.cost)
         listed += [(f"node-on {k}", value) for value in (*numbers, power.node)]
+    for k, cache in enumerate(trace.caches):
+        listed += [(f"caching {k}", value) for value in (cache.fraction, cache.since_s, cache.until_s)]
     for where, value in listed:
         if not 0 <= value <= MOST:
             yield violation("senseless", where, f"has the number {value:g}")
 
 
-def everything_is_of_this_instance(read: Replay) -> Iterator[Violation]:
+def everything_is_of_this_instance(read: Traced) -> Iterator[Violation]:
     """The instance is the same, and every name is one of it."""
     if read.trace.instance_hash != content_hash(read.instance) or read.trace.currency != read.instance.currency:
         yield violation("other-instance", "trace", "is of another instance")
@@ -147,7 +70,7 @@ def everything_is_of_this_instance(read: Replay) -> Iterator[Violation]:
             yield violation("unknown-node", "powers", f"node {power.node} of pool {label(power.pool)} does not exist")
 
 
-def each_job_completes_or_is_rejected(read: Replay) -> Iterator[Violation]:
+def each_job_completes_or_is_rejected(read: Traced) -> Iterator[Violation]:
     """Once; all of its work is done by then, and nothing runs afterwards."""
     rejected, done = set(read.trace.rejected), read.trace.completions
     for name, job in read.jobs.items():
@@ -165,7 +88,7 @@ def each_job_completes_or_is_rejected(read: Replay) -> Iterator[Violation]:
                 yield violation("completion", f"job {name}", f"ends at {end:g} s, and completes at {done[name]:g} s")
 
 
-def work_takes_its_time(read: Replay) -> Iterator[Violation]:
+def work_takes_its_time(read: Traced) -> Iterator[Violation]:
     """What is done in a stretch is its time over the duration of its mode and the factor of its job."""
     for ran in read.ran:
         true = (ran.claim.end_s - ran.claim.work_s) / ran.seconds
@@ -173,7 +96,7 @@ def work_takes_its_time(read: Replay) -> Iterator[Violation]:
             yield violation("work", ran.where, f"does {ran.claim.work:.9g} of the work in a time for {true:.9g}")
 
 
-def stretches_follow_each_other(read: Replay) -> Iterator[Violation]:
+def stretches_follow_each_other(read: Traced) -> Iterator[Violation]:
     """After the release and all predecessors, one after the other; all but the first are restarts, and take their
     time."""
     for name, stretches in read.of_job.items():
@@ -196,7 +119,7 @@ def stretches_follow_each_other(read: Replay) -> Iterator[Violation]:
                 yield violation("restart-time", ran.where, "works before it can have started again")
 
 
-def ends_are_what_they_are_said_to_be(read: Replay) -> Iterator[Violation]:
+def ends_are_what_they_are_said_to_be(read: Traced) -> Iterator[Violation]:
     """A stretch ends by a completion where its job completes, and only there; new plans and losses have a cause."""
     for ran in read.ran:
         completion = read.trace.completions.get(ran.job.id, math.inf)
@@ -214,8 +137,9 @@ def _is_where_it_was(ran: Ran, job: Job) -> bool:
     return (ran.claim.mode, ran.claim.pool) == (running.mode, running.pool) and ran.held == places
 
 
-def places_are_right(read: Replay) -> Iterator[Violation]:
-    """As many nodes and GPUs as the mode takes, which exist; spot and rented ones only where they may be used."""
+def places_are_right(read: Traced) -> Iterator[Violation]:
+    """As many nodes and GPUs as the mode takes, which exist; spot and rented ones only where they may be used, or where
+    a job was at the start."""
     for ran in read.ran:
         nodes = [place.node for place in ran.claim.places]
         if len(nodes) != ran.num_nodes or len(set(nodes)) != len(nodes):
@@ -228,11 +152,12 @@ def places_are_right(read: Replay) -> Iterator[Violation]:
                 yield violation("nodes", ran.where, f"names node {place.node} of {ran.pool.nodes}")
         if ran.pool.market == "spot" and not ran.job.spot and ran.job.running is None:
             yield violation("spot-forbidden", ran.where, f"is in spot pool {ran.pool.id}")
-        if ran.pool.id in read.cloud and not read.trace.may_burst:
+        was_there = ran.job.running is not None and _is_where_it_was(ran, ran.job)
+        if ran.pool.id in read.cloud and not read.trace.may_burst and not was_there:
             yield violation("burst-forbidden", ran.where, f"is in pool {ran.pool.id}, which may not be used")
 
 
-def nothing_is_taken_twice(read: Replay) -> Iterator[Violation]:
+def nothing_is_taken_twice(read: Traced) -> Iterator[Violation]:
     """At no time more slices or memory of a GPU, or cores or RAM of a node, than there are."""
     taken: dict[tuple[str, str, int, int], list[tuple[float, float, float]]] = defaultdict(list)
     most: dict[tuple[str, str, int, int], float] = {}
@@ -256,25 +181,14 @@ def nothing_is_taken_twice(read: Replay) -> Iterator[Violation]:
                     taken[key].append((*span, float(all_of_it) if is_gang else amount))
                     most[key] = float(all_of_it)
     for key, claims_of_key in taken.items():
-        peak = _peak(claims_of_key)
-        if not peak <= most[key] * (1 + 1e-9):
+        highest = peak(claims_of_key)
+        if not highest <= most[key] * (1 + 1e-9):
             what, pool_id, node, gpu = key
             where = f"node {node} of pool {pool_id}" + (f", GPU {gpu}" if gpu >= 0 else "")
-            yield violation("taken-twice", where, f"{peak:g} of its {what} are taken of {most[key]:g}", peak)
+            yield violation("taken-twice", where, f"{highest:g} of its {what} are taken of {most[key]:g}", highest)
 
 
-def _peak(claims: list[tuple[float, float, float]]) -> float:
-    """The most that is taken at a time; what ends at a moment makes room for what begins."""
-    edges = [(start, 1, amount) for start, end, amount in claims if end - start > EDGE_S]
-    edges += [(end - EDGE_S, 0, -amount) for start, end, amount in claims if end - start > EDGE_S]
-    level = peak = 0.0
-    for _, _, change in sorted(edges):
-        level += change
-        peak = max(peak, level)
-    return peak
-
-
-def nodes_are_on_and_up(read: Replay) -> Iterator[Violation]:
+def nodes_are_on_and_up(read: Traced) -> Iterator[Violation]:
     """Whatever runs is within a time in which its nodes are on and booted, and not down."""
     down: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
     for outage in read.trace.outages:
@@ -304,7 +218,7 @@ def nodes_are_on_and_up(read: Replay) -> Iterator[Violation]:
                 yield violation("node-down", ran.where, f"runs while node {place.node} is down")
 
 
-def nodes_are_paid(read: Replay) -> Iterator[Violation]:
+def nodes_are_paid(read: Traced) -> Iterator[Violation]:
     """A node is billed in whole increments from when it is on, at the price of the time, and not twice."""
     for (name, node), powers in read.powers.items():
         pool = read.pools.get(name)
@@ -330,7 +244,7 @@ def nodes_are_paid(read: Replay) -> Iterator[Violation]:
                 )
 
 
-def costs_are_as_claimed(read: Replay) -> Iterator[Violation]:
+def costs_are_as_claimed(read: Traced) -> Iterator[Violation]:
     """Every term recomputed, and their sum."""
     true = dict.fromkeys(COST_TERMS, 0.0) | {term: math.fsum(parts) for term, parts in _terms(read).items()}
     for term in COST_TERMS:
@@ -342,13 +256,12 @@ def costs_are_as_claimed(read: Replay) -> Iterator[Violation]:
         yield violation("cost", "cost", f"is claimed to be {read.trace.cost:.9g}")
 
 
-def _terms(read: Replay) -> dict[str, list[float]]:
-    parts: dict[str, list[float]] = defaultdict(list)
-    sites = {site.id: site for site in read.instance.sites}
+def _terms(read: Traced) -> dict[str, list[float]]:
+    parts = storage_terms(read)
     for power in read.trace.powers:
         parts["rental" if power.pool in read.cloud else "node_hours"].append(power.cost)
     for ran in read.ran:
-        price = sites[ran.pool.site].energy_price
+        price = read.sites[ran.pool.site].energy_price
         hours_price = integral(read.instance, price, ran.claim.start_s, ran.claim.end_s)
         parts["energy"].append(ran.busy * ran.pool.gpu_power * hours_price)
         parts["restart"].append(ran.job.restart_cost if ran.claim.restart else 0.0)
@@ -369,7 +282,7 @@ def _terms(read: Replay) -> dict[str, list[float]]:
     return parts
 
 
-RULES: tuple[Callable[[Replay], Iterator[Violation]], ...] = (
+RULES: tuple[Callable[[Traced], Iterator[Violation]], ...] = (
     everything_is_of_this_instance,
     each_job_completes_or_is_rejected,
     work_takes_its_time,
@@ -379,5 +292,7 @@ RULES: tuple[Callable[[Replay], Iterator[Violation]], ...] = (
     nothing_is_taken_twice,
     nodes_are_on_and_up,
     nodes_are_paid,
+    caches_are_possible,
+    what_is_read_is_carried,
     costs_are_as_claimed,
 )
