@@ -69,6 +69,19 @@ def simulate(
         ),
     ] = None,
     repair: Annotated[float, typer.Option(min=1e-3, metavar="HOURS", help="How long a repair takes.")] = 4.0,
+    price_swing: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            max=3.0,
+            metavar="SIGMA",
+            help="The price of each rented pool changes unforeseen, to its listed one times a lognormal factor with "
+            "median 1 and this sigma.",
+        ),
+    ] = 0.0,
+    price_every: Annotated[
+        float, typer.Option(min=0.1, metavar="HOURS", help="Mean time between two changes of a pool's price.")
+    ] = 6.0,
     period: Annotated[
         float | None,
         typer.Option(
@@ -105,7 +118,8 @@ def simulate(
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress; only the result.")] = False,
 ) -> None:
-    """Simulate a policy: jobs are known from their release, and it decides at arrivals, completions and failures.
+    """Simulate a policy: jobs are known from their release, and it decides at arrivals, completions, failures and
+    changes of prices.
 
     Costs are those of a plan, realised: times are exact and not slotted. Every simulated schedule is replayed by code
     of its own before it is shown.
@@ -129,6 +143,8 @@ def simulate(
             duration_error=duration_error,
             mtbf_h=mtbf,
             repair_h=repair,
+            price_sigma=price_swing,
+            price_h=price_every,
             period_s=None if period is None else 60.0 * period,
         )
         outcome = replayed(problem, run(problem, made, options, _told(quiet)))

@@ -29,6 +29,7 @@ def page(outcome: Outcome, canvas: Canvas) -> Iterator[RenderableType]:
             f"{hours(waits['mean'])} in the mean, {hours(waits['p95'])} for 95 %, {hours(waits['max'])} at most",
         ),
         ("moves", f"{facts['moves']} restarts, {facts['failures']} failures, {facts['interruptions']} interruptions"),
+        *([("prices", f"{facts['price_changes']} changes of what rented nodes cost")] if trace.prices else []),
         ("stops", _stops(facts["stops"])),
         ("decisions", f"{facts['replans']}; {_ms(calls['median'])} in the median, {_ms(calls['p99'])} for 99 %"),
     ]

@@ -1,6 +1,7 @@
-"""What a simulated world draws: how long jobs really take, when nodes fail, and when spot nodes are taken back.
+"""What a simulated world draws: how long jobs really take, when nodes fail, when spot nodes are taken back, and what
+rented nodes come to cost.
 
-Each job and each node has a stream of its own, so nothing that is drawn depends on what a policy does.
+Each job, node and pool has a stream of its own, so nothing that is drawn depends on what a policy does.
 """
 
 from __future__ import annotations
@@ -31,6 +32,12 @@ class Options:
     mtbf_h: float | None = None
     """Mean hours between failures of an owned node; None: they do not fail."""
     repair_h: float = 4.0
+    price_sigma: float = 0.0
+    """Sigma of the lognormal factor, of median 1, that a rented pool's price is of its listed one; it starts at 1."""
+    price_h: float = 6.0
+    """Mean hours between two changes of a pool's price."""
+    prices: tuple[tuple[float, int, float], ...] = ()
+    """Changes that are certain: when, of which pool, to which factor of its listed price."""
     period_s: float | None = None
     """The policy is also asked so often; None: at events only."""
     spot: bool = True
@@ -47,6 +54,7 @@ class Chance:
     def __init__(self, instance: Instance, options: Options):
         self.instance, self.options = instance, options
         self._streams: dict[Node, np.random.Generator] = {}
+        self._prices: dict[int, np.random.Generator] = {}
 
     def factor(self, j: int) -> float:
         """Actual duration of a job over its estimate."""
@@ -66,6 +74,19 @@ class Chance:
         if node not in self._streams:
             self._streams[node] = np.random.default_rng([self.options.seed, 7, *node])
         return float(self._streams[node].exponential(3600.0 / self._rate(node[0])))
+
+    def swings(self) -> Iterator[int]:
+        """Pools whose price changes now and then."""
+        if self.options.price_sigma > 0:
+            yield from (p for p in range(len(self.instance.pools)) if is_cloud(self.instance, p))
+
+    def next_price(self, p: int) -> tuple[float, float]:
+        """Seconds until a pool's price changes the next time, and the factor that it then is of the listed one."""
+        if p not in self._prices:
+            self._prices[p] = np.random.default_rng([self.options.seed, 11, p])
+        draw = self._prices[p]
+        wait_s = float(draw.exponential(3600.0 * self.options.price_h))
+        return wait_s, math.exp(self.options.price_sigma * float(draw.standard_normal()))
 
     def _rate(self, p: int) -> float:
         """How often an hour something happens to a node of a pool."""

@@ -21,11 +21,12 @@ class Kind(IntEnum):
     INTERRUPTION = 4
     REPAIR = 5
     OPENING = 6
-    ARRIVAL = 7
-    START = 8
-    WAKE = 9
-    PERIOD = 10
-    PAID = 11
+    PRICE = 7
+    ARRIVAL = 8
+    START = 9
+    WAKE = 10
+    PERIOD = 11
+    PAID = 12
 
 
 class Events:

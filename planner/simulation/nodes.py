@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from models.domain import Instance
 from models.domain.modes import gpus_on_node, slices_on_gpu
 from models.errors import Defect
-from models.grid import Meter, on_at_start
+from models.grid import on_at_start
 from planner.simulation.events import EDGE_S
+from planner.simulation.market import Market
 from planner.simulation.state import Allocation
 from planner.simulation.trace import Power
 
@@ -22,8 +23,8 @@ class Nodes:
     """All nodes. A node is on from when something needs it, or it is held, until nothing does, a billed one until what
     is paid is over."""
 
-    def __init__(self, instance: Instance):
-        self.instance = instance
+    def __init__(self, instance: Instance, market: Market):
+        self.instance, self._market = instance, market
         self._slices: dict[tuple[int, int, int], int] = defaultdict(int)
         """Slices taken of each GPU (pool, node, GPU); and what is taken of its memory, and of its node."""
         self._memory: dict[tuple[int, int, int], float] = defaultdict(float)
@@ -40,7 +41,6 @@ class Nodes:
         """Nodes that stay on whether or not anything runs there."""
         self.powers: list[Power] = []
         self._warm = [on_at_start(instance, pool) for pool in instance.pools]
-        self._meters = [Meter(instance, pool.price) for pool in instance.pools]
 
     def nodes_of(self, there: Allocation) -> list[Node]:
         """The nodes of an allocation."""
@@ -136,7 +136,7 @@ class Nodes:
         del self.ready_s[node]
         self.idle.discard(node)
         billed = self._billed(node, since, now_s)
-        cost = self._meters[node[0]].cost(since, billed)
+        cost = self._market.cost(node[0], since, billed)
         self.powers.append(
             Power(pool=pool.id, node=node[1], start_s=since, end_s=now_s, billed_s=billed, cost=cost)
         )  # fmt: skip

@@ -56,6 +56,7 @@ class Outcome:
             "stops": stops_of(trace),
             "failures": sum(happening.kind == "failure" for happening in trace.happenings),
             "interruptions": sum(happening.kind == "interruption" for happening in trace.happenings),
+            "price_changes": len(trace.prices),
             "replans": len(self.replan_s),
             "replan_s": {
                 "median": float(np.median(calls)),
@@ -105,6 +106,7 @@ def simulate(
         powers=tuple(world.nodes.powers),
         outages=tuple(world.outages),
         caches=tuple(world.store.caches),
+        prices=tuple(world.market.changes),
         happenings=tuple(world.happenings),
         completions={instance.jobs[j].id: job.complete_s for j, job in jobs.items() if job.complete_s is not None},
         rejected=tuple(instance.jobs[j].id for j in world.rejected),

@@ -15,7 +15,17 @@ TRACE_FORMAT: Literal["burstplan-trace/1"] = "burstplan-trace/1"
 
 Ended = Literal["completion", "plan", "replan", "loss", "rejection"]
 Cause = Literal[
-    "completion", "failure", "closing", "interruption", "repair", "opening", "arrival", "start", "wake", "period"
+    "completion",
+    "failure",
+    "closing",
+    "interruption",
+    "repair",
+    "opening",
+    "price",
+    "arrival",
+    "start",
+    "wake",
+    "period",
 ]
 """Events at which a policy is asked; `start`: one that was planned found no room; `wake`: it wanted to be asked."""
 
@@ -60,6 +70,14 @@ class Caching(Entity):
     until_s: float
 
 
+class Repricing(Entity):
+    """A change of what a pool's nodes cost, which nobody foresaw."""
+
+    at_s: float
+    pool: str
+    factor: float = Field(description="what is paid from then on, over the instance's price of the time")
+
+
 class Happening(Entity):
     """Something that happened: an arrival, a completion, a failure, a repair, an interruption."""
 
@@ -96,6 +114,7 @@ class Trace(Entity):
     powers: tuple[Power, ...]
     outages: tuple[Outage, ...]
     caches: tuple[Caching, ...] = ()
+    prices: tuple[Repricing, ...] = Field((), description="in order of time")
     happenings: tuple[Happening, ...]
     completions: dict[str, float]
     rejected: tuple[str, ...]

@@ -1,8 +1,9 @@
 """A world that goes from event to event and asks a policy what to do.
 
 What happens at one moment happens in this order: completions, planned stops, failures and interruptions, repairs,
-arrivals, planned starts; then the policy is asked where anything has happened that it did not plan. Nothing that is
-drawn (durations, failures, interruptions) depends on what a policy does, so all policies meet the same world.
+changes of prices, arrivals, planned starts; then the policy is asked where anything has happened that it did not plan.
+Nothing that is drawn (durations, failures, interruptions, prices) depends on what a policy does, so all policies meet
+the same world.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from models.grid import closed_nodes, is_cloud
 from planner.simulation.chance import Chance, Options
 from planner.simulation.events import EDGE_S, Events, Kind
 from planner.simulation.jobs import Job
+from planner.simulation.market import Market
 from planner.simulation.nodes import Node, Nodes
 from planner.simulation.state import Allocation, Assignment, Decision, JobState, Policy, State
 from planner.simulation.store import Store
@@ -52,7 +54,8 @@ class World:
     def __post_init__(self) -> None:
         """Everything before the first event."""
         instance, options = self.instance, self.options
-        self.nodes, self.chance, self.store = Nodes(instance), Chance(instance, options), Store(instance)
+        self.chance, self.store, self.market = Chance(instance, options), Store(instance), Market(instance)
+        self.nodes = Nodes(instance, self.market)
         self.jobs = [self._job(j) for j in range(len(instance.jobs))]
         self.known: list[int] = []
         self.complete: set[int] = set()
@@ -68,11 +71,18 @@ class World:
             self.events.push(max(0.0, job.release), Kind.ARRIVAL, j)
         for node, is_spot in self.chance.hazards():
             self.events.push(self.chance.wait_s(node), Kind.INTERRUPTION if is_spot else Kind.FAILURE, node)
+        for at_s, p, factor in options.prices:
+            self.events.push(at_s, Kind.PRICE, (p, factor, False))
+        for p in self.chance.swings():
+            self._await_price(p)
         for p, pool in enumerate(instance.pools):
             for window in pool.unavailable:
                 closed = [(p, node) for node in closed_nodes(pool, window)]
                 self.events.push(max(0.0, window.since), Kind.CLOSING, closed)
                 self.events.push(window.until, Kind.OPENING, closed)
+        opening = [window.until for pool in instance.pools for window in pool.unavailable]
+        self._certain_s = max((0.0, *(job.release for job in instance.jobs), *opening))
+        """When everything has happened that will whatever a policy does: jobs may wait for it."""
         self._closed: dict[Node, int] = {}
         if options.period_s is not None:
             self.events.push(options.period_s, Kind.PERIOD, None)
@@ -98,6 +108,7 @@ class World:
             Kind.INTERRUPTION: self._on_interruption,
             Kind.REPAIR: self._on_repair,
             Kind.OPENING: self._on_opening,
+            Kind.PRICE: self._on_price,
             Kind.ARRIVAL: self._on_arrival,
             Kind.START: self._on_start,
             Kind.WAKE: lambda decision: bool(decision == self._decision),
@@ -118,7 +129,8 @@ class World:
             if is_asked and len(self.complete) < len(self.jobs):
                 self._ask()
             self._rest()
-            self._idle = 0 if any(self.jobs[j].there is not None for j in self.known) else self._idle + 1
+            is_idle = self.now_s > self._certain_s and all(self.jobs[j].there is None for j in self.known)
+            self._idle = self._idle + 1 if is_idle else 0
             if self._idle > MOST_IDLE:
                 self._give_up()
                 break
@@ -245,6 +257,17 @@ class World:
             self._open(node)
         return True
 
+    def _on_price(self, what: tuple[int, float, bool]) -> bool:
+        p, factor, is_drawn = what
+        self.market.change(p, factor, self.now_s)
+        if is_drawn:
+            self._await_price(p)
+        return self.options.may_burst or not is_cloud(self.instance, p)
+
+    def _await_price(self, p: int) -> None:
+        wait_s, factor = self.chance.next_price(p)
+        self.events.push(self.now_s + wait_s, Kind.PRICE, (p, factor, True))
+
     def _on_period(self, _: None) -> bool:
         assert self.options.period_s is not None
         self.events.push(self.now_s + self.options.period_s, Kind.PERIOD, None)
@@ -275,7 +298,7 @@ class World:
         """What the policy sees."""
         return State(
             now_s=self.now_s,
-            instance=self.instance,
+            instance=self.market.known,
             jobs=tuple(self._seen(self.jobs[j]) for j in self.known),
             complete=frozenset(self.complete),
             down=frozenset(self.nodes.down),

@@ -49,6 +49,7 @@ OPTIONS = (
     Options(),
     Options(seed=1, restart_s=600.0, duration_error=0.4),
     Options(seed=2, mtbf_h=6.0, repair_h=1.0, restart_s=120.0, period_s=1800.0),
+    Options(seed=3, price_sigma=0.8, price_h=0.5, duration_error=0.2),
 )
 
 
@@ -145,6 +146,12 @@ MUTATIONS: dict[str, Any] = {
     "an unknown job": other({"unknown"}, rejected=lambda _: ("nobody",)),
     "an unknown term": other({"unknown"}, costs=lambda t: t.costs | {"luck": 1.0}),
     "another instance": other({"other-instance"}, instance_hash=lambda _: "0" * 64),
+    "prices as listed": other({"node-cost"}, prices=lambda _: ()),
+    "another price": other(
+        {"node-cost"}, prices=lambda t: tuple(c.model_copy(update={"factor": c.factor * 1.5}) for c in t.prices)
+    ),
+    "a price of nothing": each("prices", {"unknown"}, pool=lambda _: "moon"),
+    "a negative price": each("prices", {"senseless"}, factor=lambda _: -1.0),
     "longer restarts": other({"restart-time"}, restart_s=lambda _: 1e5),
     "an outage": other(
         {"node-down"},

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from models.check.replay import replay
 from models.domain import Instance
 from models.domain.entities import Place
 from models.domain.modes import modes_of
@@ -264,3 +265,57 @@ def test_a_meter_agrees_with_the_grid_and_adds_up(price: Any) -> None:
         a, b, c = np.sort(draw.uniform(0, 200 * HOUR, 3)).tolist()
         assert meter.cost(a, b) + meter.cost(b, c) == pytest.approx(meter.cost(a, c))
         assert meter.cost(a, b) >= 0
+
+
+@pytest.mark.parametrize(("increment", "total"), [(0.0, 4.0 * 0.5 + 8.0 * 0.5 + 2.0 * 0.5), (HOUR, 4.0 + 2.0)])
+def test_what_changes_of_prices_come_to(increment: float, total: float) -> None:
+    """A rented node at 4 an hour, after half an hour at twice, after an hour at half of that: what is not billed in
+    increments costs what it costs at the time, an increment what it cost when it began."""
+    instance = instance_of([{"modes": [mode(1.5, 1, "rent")]}], pools__1__billing_increment=increment)
+    goes_on = at_once(0, "rent1", {0: (0,)})
+    script = Script([goes_on, goes_on, goes_on])
+    outcome = simulate(instance, script, Options(prices=((0.5 * HOUR, 1, 2.0), (HOUR, 1, 0.5))))
+    assert outcome.trace.cost == pytest.approx(total)
+    assert replay(instance, outcome.trace) == ()
+    assert [state.instance.pools[1].price for state in script.seen] == [4.0, 8.0, 2.0]
+    assert [(change.at_s, change.pool, change.factor) for change in outcome.trace.prices] == [
+        (0.5 * HOUR, "rent", 2.0),
+        (HOUR, "rent", 0.5),
+    ]
+
+
+@pytest.mark.parametrize("policy", ["fast", "exact", "pressure"])
+def test_policies_go_where_it_is_cheap_now(policy: str) -> None:
+    """The first job runs where it is cheapest as listed, the second on rented nodes that have become a bargain since;
+    a simulation that may not rent does not ask at such changes."""
+    both = [mode(1, 1), mode(1, 1, "rent")]
+    instance = instance_of([{"modes": both}, {"modes": both, "release": 2 * HOUR}])
+    prices = ((1.5 * HOUR, 1, 0.05),)
+    trace = simulated(instance, policy, prices=prices).trace
+    assert [stretch.pool for stretch in trace.stretches] == ["own", "rent"]
+    assert trace.cost == pytest.approx(1.0 + 4.0 * 0.05)
+    assert replay(instance, trace) == ()
+    asked = simulated(instance, policy, prices=prices, may_burst=False).replan_s
+    assert len(asked) < len(simulated(instance, policy, prices=prices).replan_s)
+
+
+def test_swings_of_prices_are_the_same_for_all() -> None:
+    """Whatever a policy does, and with whatever else is drawn; another seed has others."""
+    instance = instance_of([{"modes": [mode(30, 1), mode(40, 1, "rent")]}])
+
+    def swings(policy: str, **options: Any) -> list[tuple[float, float]]:
+        trace = simulated(instance, policy, price_sigma=0.5, price_h=2.0, **options).trace
+        return [(change.at_s, change.factor) for change in trace.prices]
+
+    first = swings("fifo")
+    assert len(first) > 5
+    assert swings("pressure", seed=0)[:5] == first[:5] == swings("edf", mtbf_h=9.0)[:5]
+    assert swings("fifo", seed=1)[:5] != first[:5]
+
+
+def test_jobs_may_wait_through_many_changes() -> None:
+    """Nothing runs for thousands of changes of prices before the only job is released: nobody gives up."""
+    instance = instance_of([{"modes": [mode(1, 1)], "release": 2000 * HOUR}])
+    outcome = simulated(instance, price_sigma=0.5, price_h=0.1)
+    assert len(outcome.trace.prices) > 10_000
+    assert outcome.trace.cost == pytest.approx(1.0)

@@ -16,7 +16,7 @@ from models.check.money import utility_part
 from models.check.replay.storage import caches_are_possible, storage_terms, what_is_read_is_carried
 from models.check.replay.traced import EDGE_S, Ran, Traced, peak
 from models.check.report import Violation, label, violation
-from models.domain.entities import Job
+from models.domain.entities import Job, Pool
 from models.domain.instance import Instance, content_hash
 from models.domain.plan import COST_TERMS
 
@@ -50,6 +50,8 @@ def _senseless(trace: Any) -> Iterator[Violation]:
         listed += [(f"node-on {k}", value) for value in (*numbers, power.node)]
     for k, cache in enumerate(trace.caches):
         listed += [(f"caching {k}", value) for value in (cache.fraction, cache.since_s, cache.until_s)]
+    for k, change in enumerate(trace.prices):
+        listed += [(f"change of price {k}", value) for value in (change.at_s, change.factor)]
     for where, value in listed:
         if not 0 <= value <= MOST:
             yield violation("senseless", where, f"has the number {value:g}")
@@ -64,6 +66,9 @@ def everything_is_of_this_instance(read: Traced) -> Iterator[Violation]:
     for term in set(read.trace.costs) - set(COST_TERMS):
         yield violation("unknown", "costs", f"there is no term {label(term)}")
     yield from read.unreadable
+    for change in read.trace.prices:
+        if change.pool not in read.pools:
+            yield violation("unknown", "prices", f"the instance has no pool {label(change.pool)}")
     for power in read.trace.powers:
         pool = read.pools.get(power.pool)
         if pool is None or not 0 <= power.node < pool.nodes:
@@ -237,11 +242,25 @@ def nodes_are_paid(read: Traced) -> Iterator[Violation]:
             billed = power.start_s + (blocks * increment if increment > 0 else length)
             if not abs(billed - power.billed_s) <= EDGE_S:
                 yield violation("billed", where, f"is billed until {power.billed_s:g} s where that is {billed:g} s")
-            true = integral(read.instance, pool.price, power.start_s, billed)
+            true = _node_cost(read, pool, power.start_s, billed)
             if not abs(true - power.cost) <= MONEY * max(1.0, true):
                 yield violation(
                     "node-cost", where, f"costs {power.cost:.9g} where that is {true:.9g}", power.cost - true
                 )
+
+
+def _node_cost(read: Traced, pool: Pool, start_s: float, billed_s: float) -> float:
+    """At the price of the time, times the factor that held when what is paid began: the whole increment's, or now's."""
+    changes = [(change.at_s, change.factor) for change in read.trace.prices if change.pool == pool.id]
+    cost, factor, at = 0.0, 1.0, start_s
+    for since, next_factor in sorted(changes, key=lambda change: change[0]):
+        if since > start_s and pool.billing_increment > 0:
+            since = start_s + math.ceil((since - start_s) / pool.billing_increment - 1e-9) * pool.billing_increment
+        if at < since < billed_s:
+            cost, at = cost + factor * integral(read.instance, pool.price, at, since), since
+        if since < billed_s:
+            factor = next_factor
+    return cost + factor * integral(read.instance, pool.price, at, billed_s)
 
 
 def costs_are_as_claimed(read: Traced) -> Iterator[Violation]:
