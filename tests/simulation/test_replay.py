@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from models.domain import Instance
 from planner.simulation.chance import Options
 from planner.simulation.registry import POLICIES, PolicyOptions
 from planner.simulation.run import simulate
-from planner.simulation.trace import Trace
+from planner.simulation.trace import Caching, Happening, Outage, Power, Repricing, Stretch, Trace
 from tests.documents import HOUR, Doc, document
 from tests.engines.samples import mode, running, share
 
@@ -164,8 +165,6 @@ MUTATIONS: dict[str, Any] = {
 
 
 def _outage(pool: str, node: int) -> Any:
-    from planner.simulation.trace import Outage
-
     return Outage(pool=pool, node=node, since_s=0.0, until_s=None)
 
 
@@ -183,3 +182,11 @@ def test_whatever_is_changed_is_found(name: str) -> None:
         assert all(str(violation) for violation in violations)
         found |= {violation.kind for violation in violations}
     assert found & kinds, found
+
+
+def test_the_page_names_every_field_of_a_trace() -> None:
+    """A field that is added is documented."""
+    page = (Path(__file__).parents[2] / "docs" / "simulation.md").read_text(encoding="utf-8")
+    for record in (Trace, Stretch, Power, Outage, Caching, Repricing, Happening):
+        for name in record.model_fields:
+            assert f"`{name}`" in page, (record.__name__, name)
