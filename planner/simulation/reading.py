@@ -26,6 +26,8 @@ Readers = Counter[Mode]
 """Modes of the jobs that read at a site, with how many there are of each."""
 ROUNDING = 1e-6
 """Part of a limit by which what is read may be above it: as in the check of plans."""
+MOST_KEPT = 10_000
+"""Sets of readers whose caching is remembered."""
 _LEVEL = 1e-9
 
 
@@ -112,6 +114,8 @@ class Reading:
     def _best_at(self, s: int, readers: Readers) -> dict[str, float] | None:
         key = (s, frozenset(readers.items()))
         if key not in self._best:
+            if len(self._best) >= MOST_KEPT:
+                self._best.clear()
             self._best[key] = self._worked_out(s, readers)
         return self._best[key]
 
