@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 
 from models.domain import Instance
-from models.domain.prices import EnergyTariff, HourlyTariff, HourlyWindow, Price
+from models.domain.prices import EnergyTariff, HourlyTariff, Price
 from models.grid import Meter
 from planner.simulation.trace import Repricing
 
@@ -62,9 +62,7 @@ def scaled(price: Price, factor: float) -> Price:
     if isinstance(price, tuple):
         return tuple(factor * value for value in price)
     if isinstance(price, HourlyTariff):
-        windows = tuple(
-            HourlyWindow.model_construct(since=w.since, until=w.until, price=factor * w.price) for w in price.windows
-        )
-        return HourlyTariff.model_construct(default=factor * price.default, windows=windows)
+        windows = tuple(window.model_copy(update={"price": factor * window.price}) for window in price.windows)
+        return price.model_copy(update={"default": factor * price.default, "windows": windows})
     assert not isinstance(price, EnergyTariff), "energy has one price"
     return factor * price

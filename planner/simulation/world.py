@@ -8,8 +8,9 @@ the same world.
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -377,12 +378,12 @@ class World:
             return f"not all of {', '.join(record.after)} are complete"
         if is_cloud(self.instance, there.mode.pool) and not self.options.may_burst:
             return f"pool {pool.id} may not be used"
-        return self.nodes.misfit(there) or self.store.shortage([*self._running(), there.mode])
+        return self.nodes.misfit(there) or self.store.shortage(itertools.chain(self._running(), [there.mode]))
 
-    def _running(self) -> list[Mode]:
-        """Modes of the jobs that run."""
+    def _running(self) -> Iterator[Mode]:
+        """Modes of the jobs that run, one after another: where reading is free nobody goes through them."""
         places = (self.jobs[j].there for j in self.known)
-        return [there.mode for there in places if there is not None]
+        return (there.mode for there in places if there is not None)
 
     def _plan_end(self, assignment: Assignment) -> None:
         if assignment.end_s is not None:

@@ -319,3 +319,23 @@ def test_jobs_may_wait_through_many_changes() -> None:
     outcome = simulated(instance, price_sigma=0.5, price_h=0.1)
     assert len(outcome.trace.prices) > 10_000
     assert outcome.trace.cost == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    "price",
+    [
+        4.0,
+        [1.0, 2.0, 8.0, 1.0, 1.0, 1.0],
+        {"default": 4.0, "windows": [{"since": "19:00", "until": "20:30", "price": 0.5}]},
+    ],
+)
+def test_every_kind_of_price_may_change(price: Any) -> None:
+    """From the second hour on three times what it is at the time, as policies see it and as it is paid."""
+    instance = instance_of([{"modes": [mode(3, 1, "rent")]}], pools__1__price=price, horizon=6 * HOUR)
+    goes_on = at_once(0, "rent1", {0: (0,)})
+    script = Script([goes_on, goes_on])
+    trace = simulate(instance, script, Options(prices=((HOUR, 1, 3.0),))).trace
+    listed, seen = (Meter(state.instance, state.instance.pools[1].price) for state in script.seen)
+    assert trace.cost == pytest.approx(listed.cost(0.0, HOUR) + 3.0 * listed.cost(HOUR, 3 * HOUR))
+    assert seen.cost(HOUR, 3 * HOUR) == pytest.approx(3.0 * listed.cost(HOUR, 3 * HOUR))
+    assert replay(instance, trace) == ()

@@ -79,7 +79,8 @@ class Planned:
                 timed = retimed(state, left.assignments(plan), is_free=reading.is_free)
                 if reading.is_free:
                     return Decision(opened(timed if courses is None else courses.settled(timed)))
-                return _served(Decision(opened(timed), cached=left.cached(plan)), state, reading)
+                cached = {(part.site, part.dataset): part.fraction for part in plan.cached}
+                return _served(Decision(opened(timed), cached=cached), state, reading)
             except (NoPlan, Infeasible):
                 if not any(job.deadline is not None for job in left.instance.jobs):
                     break

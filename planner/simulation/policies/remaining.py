@@ -64,10 +64,6 @@ class Remaining:
                 found.append(Assignment(j, self._allocation(j, segment), start_s, None if is_last else end_s))
         return tuple(found)
 
-    def cached(self, plan: Plan) -> dict[tuple[str, str], float]:
-        """What a plan caches, by site and dataset."""
-        return {(cached.site, cached.dataset): cached.fraction for cached in plan.cached}
-
     def _allocation(self, j: int, segment: Segment) -> Allocation:
         """Where a segment runs."""
         here = next(job.running for job in self.state.jobs if job.job == j)
